@@ -136,9 +136,7 @@ extension ReferenceModel {
     mutating func combineGroups() {
         let own = rows
         for (row, found) in own where !found.eclipsed.isEmpty {
-            for property in found.entity.properties {
-                combine(property.name, of: row, found, own)
-            }
+            for property in found.entity.properties { combine(property.name, of: row, found, own) }
         }
     }
 
@@ -150,9 +148,7 @@ extension ReferenceModel {
             constraint.contains { entity.properties[$0].name == name }
         }
         let policy = entity.policies.entity
-        guard let position = entity.position(of: name), !isKey, !policy.asksSomebody else {
-            return
-        }
+        guard let position = entity.position(of: name), !isKey, !policy.asksSomebody else { return }
         let members = ([row] + found.eclipsed).compactMap { id in own[id].map { (id, $0) } }
             .filter { $0.1.entity.policies.entity.isByRow == policy.isByRow }
         let choice = entity.policies.properties[position].stands

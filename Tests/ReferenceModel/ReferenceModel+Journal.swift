@@ -15,9 +15,7 @@ extension ReferenceModel {
         let listed = Listed(journal)
         var result: [String] = []
         for (id, row) in rows {
-            for write in row.writes {
-                result += lost(write, of: row, id, listed)
-            }
+            for write in row.writes { result += lost(write, of: row, id, listed) }
             for (name, register) in row.registers
             where row.isVisible && register.shown.isNull && isLostUnseen(register)
                 && !listed.targets.contains("\(row.entity.name).\(id).\(name).target")

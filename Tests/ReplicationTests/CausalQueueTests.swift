@@ -7,9 +7,7 @@ import Testing
 struct CausalQueueTests {
     private static let year: UInt64 = 365 * 86_400_000
 
-    private static func actor(_ number: Int) -> ActorID {
-        ActorID(2, UInt64(number))
-    }
+    private static func actor(_ number: Int) -> ActorID { ActorID(2, UInt64(number)) }
 
     private static func queue(_ change: (inout Limits) -> Void = { _ in }) -> CausalQueue {
         var limits = Limits()
@@ -71,11 +69,9 @@ struct CausalQueueTests {
         #expect(late == .deliverable && queue.waitingCount == 0 && queue.applyingCount == 5)
     }
 
-    /// A new store must hear of the model that its first transactions have, even if what came after
-    /// them has taken the room.
-    @Test(
-        "What waits for its model is noted where there is no room for it, and applied once that is known"
-    )
+    /// Seed 1000007525: a store made anew never heard of the model that its first transactions are of, for
+    /// what came after them had taken the room.
+    @Test("What waits for its model is noted though there is no room, and applied once it is known")
     func modelInACrowd() {
         let (known, former) = ([UInt8](repeating: 1, count: 32), [UInt8](repeating: 2, count: 32))
         var queue = Self.queue { $0.lanes = 1 }

@@ -5,9 +5,7 @@ import Testing
 @Suite("A node judges its clock by its members'")
 struct ClockTests {
     private static let minute: Int64 = 60_000
-    private static let actors = (2...5).map {
-        ActorID(node: World.id($0), incarnation: UInt64($0))
-    }
+    private static let actors = (2...5).map { ActorID(node: World.id($0), incarnation: UInt64($0)) }
 
     /// Heads of peers 2, 3 and so on, whose clocks are ahead by so many minutes.
     private func reporter(_ minutes: Int64...) -> Reporter {

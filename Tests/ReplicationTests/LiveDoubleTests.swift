@@ -59,9 +59,7 @@ struct LiveDoubleTests {
         #expect(node.peer(2)?.isAgreed == true)
     }
 
-    @Test(
-        "The younger is met once the elder has been silent for three seconds, and nobody is alarmed"
-    )
+    @Test("The younger is met once the elder was silent for three seconds, and nobody is alarmed")
     func silent() {
         var node = Reporter()
         node.heads(Self.elder)
@@ -179,9 +177,7 @@ struct LiveDoubleTests {
 
     // MARK: - Until it is met
 
-    @Test(
-        "A store that may be unknown takes no saves before it is met, or for 1.5 s where it hears nobody"
-    )
+    @Test("A possibly unknown store saves nothing until it is met, or for 1.5 s if it hears nobody")
     func hearsFirst() {
         var node = Reporter(hearsFirst: true)
         #expect(node.effects == [.setSaving(allowed: false)])

@@ -53,9 +53,7 @@ struct MessageTests {
         return body + [0x48] + (0..<8).map { UInt8(truncatingIfNeeded: sum >> (56 - 8 * $0)) }
     }
 
-    @Test(
-        "Published heads name a frontier: who knows the beginnings reads all of it, who does not knows that"
-    )
+    @Test("Published heads are read whole by who knows the beginnings, and else known to be a part")
     func frontier() throws {
         let (old, new) = (Self.actor, ActorID(4, 9))
         var beginnings = Beginnings()
@@ -178,9 +176,7 @@ struct MessageTests {
                 bytes = (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }
             } else {
                 bytes = frames[Int.random(in: 0..<frames.count, using: &generator)]
-                for _ in 0...Int.random(in: 0...3, using: &generator) {
-                    mutate(&bytes, &generator)
-                }
+                for _ in 0...Int.random(in: 0...3, using: &generator) { mutate(&bytes, &generator) }
             }
             if round % 8 != 0 { bytes = resealed(bytes) }
             guard let envelope = try? Envelope.decode(bytes, cluster: "test") else { continue }

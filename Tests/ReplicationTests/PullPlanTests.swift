@@ -7,9 +7,7 @@ import Testing
 struct PullPlanTests {
     private let limits = Limits()
 
-    private static func actor(_ number: Int) -> ActorID {
-        ActorID(number, 1)
-    }
+    private static func actor(_ number: Int) -> ActorID { ActorID(number, 1) }
 
     /// The transactions of each node, one each.
     private static func vector(_ numbers: Int...) -> VersionVector {

@@ -19,9 +19,7 @@ struct RaisedAlarmsTests {
     @Test("The very same is raised once, and only as many as there may be peers")
     func once() {
         var raised = RaisedAlarms()
-        let news = [3, 3, 4, 5].map {
-            raised.note(unexpected($0), own: own, limits: limits)
-        }
+        let news = [3, 3, 4, 5].map { raised.note(unexpected($0), own: own, limits: limits) }
         #expect(news == [true, false, true, false])
     }
 

@@ -8,10 +8,16 @@ struct StabilityTests {
     static let second = Reporter.second
     static let third = Reporter.third
 
-    /// A replicator that has saved one transaction, `d`, which both peers report.
-    func agreed() -> (Reporter, Dot) {
+    /// A replicator that has saved one transaction.
+    private static func saving() -> (Reporter, Dot) {
         var node = Reporter()
         let saved = node.save(1)
+        return (node, saved)
+    }
+
+    /// The same, which both peers report.
+    private func agreed() -> (Reporter, Dot) {
+        var (node, saved) = Self.saving()
         node.heads(Self.second, [saved])
         node.heads(Self.third, [saved])
         return (node, saved)
@@ -36,8 +42,7 @@ struct StabilityTests {
 
     @Test("A member that has not been heard holds all back")
     func nothingHeard() {
-        var node = Reporter()
-        let saved = node.save(1)
+        var (node, saved) = Self.saving()
         node.heads(Self.second, [saved])
         #expect(node.stable().isEmpty)
         #expect(node.hindrance(3) == .nothingHeard)
@@ -64,8 +69,7 @@ struct StabilityTests {
 
     @Test("What a member has applied but not on its disk is not stable")
     func notDurable() {
-        var node = Reporter()
-        let saved = node.save(1)
+        var (node, saved) = Self.saving()
         node.heads(Self.second, [saved])
         node.heads(Self.third, [], vector: [saved])
         #expect(node.stable().isEmpty)
@@ -90,8 +94,7 @@ struct StabilityTests {
 
     @Test("A report that has not met our own incarnation does not count: we may be restored")
     func hasNotMetUs() {
-        var node = Reporter()
-        let saved = node.save(1)
+        var (node, saved) = Self.saving()
         let former = ActorID(1, 49)
         node.heads(Self.second, [saved], met: [former, Self.third])
         node.heads(Self.third, [saved])
@@ -103,8 +106,7 @@ struct StabilityTests {
 
     @Test("P15b: a report made before its member met another's new incarnation does not count")
     func hasNotMetAnother() {
-        var node = Reporter()
-        let saved = node.save(1)
+        var (node, saved) = Self.saving()
         let restarted = ActorID(3, 31)
         node.heads(Self.second, [saved])
         node.heads(restarted, [saved], known: [Self.third])
@@ -129,8 +131,7 @@ struct StabilityTests {
 
     @Test("P15a: the report of a store that is not vouched for does not count")
     func recovering() {
-        var node = Reporter()
-        let saved = node.save(1)
+        var (node, saved) = Self.saving()
         node.heads(Self.second, [saved])
         node.heads(Self.third, [saved], recovery: .restored)
         #expect(node.stable().isEmpty)
@@ -139,8 +140,7 @@ struct StabilityTests {
 
     @Test("A report is used only once all is here that it holds of its reporter's own")
     func reporterAhead() {
-        var node = Reporter()
-        let saved = node.save(1)
+        var (node, saved) = Self.saving()
         let theirs = makeTransaction(dot(Self.second, 1), seen: VersionVector())
         node.heads(Self.second, [saved, theirs.dot])
         node.heads(Self.third, [saved])
@@ -150,12 +150,9 @@ struct StabilityTests {
         #expect(node.stable().contains(saved))
     }
 
-    @Test(
-        "P15c: a report is used only once all is here that it holds of closed actors, durable or not"
-    )
+    @Test("P15c: a report is used only once all it holds of closed actors is here, durable or not")
     func closedActorAhead() {
-        var node = Reporter()
-        let saved = node.save(1)
+        var (node, saved) = Self.saving()
         let restarted = ActorID(3, 31)
         let lost = makeTransaction(dot(Self.third, 1), seen: VersionVector())
         node.heads(restarted, [saved])
@@ -168,8 +165,7 @@ struct StabilityTests {
 
     @Test("A member that always writes is not behind for ever: the awaited report is kept")
     func busyMember() {
-        var node = Reporter()
-        let saved = node.save(1)
+        var (node, saved) = Self.saving()
         node.heads(Self.third, [saved])
         var seen = VersionVector()
         var stable = VersionVector()
@@ -202,8 +198,7 @@ struct StabilityTests {
 
     @Test("A late report of a former incarnation changes nothing but raises an alarm, once")
     func outdated() {
-        var node = Reporter()
-        let saved = node.save(1)
+        var (node, saved) = Self.saving()
         let former = ActorID(2, 19)
         node.heads(Self.second, [saved])
         node.heads(Self.third, [saved])
@@ -274,9 +269,7 @@ struct StabilityTests {
         #expect(node.store.log.map(\.dot) == [late.dot])
     }
 
-    @Test(
-        "P20: what waits of an actor is dropped when it is closed, and a lasting gap is reported"
-    )
+    @Test("P20: what waits of an actor is dropped when it is closed; a gap nobody fills is told")
     func orphaned() {
         var node = Reporter()
         var seen = VersionVector()

@@ -32,8 +32,7 @@ import Testing
     private func filled(_ count: Int, losing lost: Int) -> World {
         let world = started(count)
         fill(world)
-        world.stop(lost)
-        world.nodes[lost].store = FakeStore()
+        world.lose(lost)
         return world
     }
 
@@ -164,8 +163,7 @@ import Testing
         world.limits.pageBytes = 5_000
         world.addNodes(3, peers: [1: [2], 2: [1], 3: [1, 2]])
         world.start()
-        world.stop(2)
-        world.nodes[2].store = FakeStore()
+        world.lose(2)
         world.change(0, .join(World.id(4), World.address))
         fill(world)
         world.change(0, .join(World.id(3), World.address))
@@ -263,8 +261,7 @@ import Testing
         world.addNodes(2)
         world.start()
         fill(world)
-        world.stop(1)
-        world.nodes[1].store = FakeStore()
+        world.lose(1)
         world.faults.exchangeLoss = 0.3
         world.faults.repeats = 0.2
         world.restart(1)
@@ -279,8 +276,7 @@ import Testing
         world.addNodes(2)
         world.start()
         fill(world)
-        world.stop(1)
-        world.nodes[1].store = FakeStore()
+        world.lose(1)
         purge(world, 0)
         // The whole is one part, and takes longer here than the 30 s for which it is waited.
         world.faults.bytesPerSecond = 3_000

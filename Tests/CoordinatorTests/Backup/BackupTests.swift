@@ -11,7 +11,7 @@ import Testing
     private let node: EngineNode
     private var backup: String { node.path + "-backup" }
 
-    init() throws { node = try EngineNode(try EngineModel.everything()) }
+    init() throws { node = try EngineNode() }
 
     private func restore(
         isReplacing: Bool = true, cluster: String = "test", to path: String? = nil
@@ -33,13 +33,13 @@ import Testing
 
     @Test("A backup is a store in its own right, of one file, with all that was saved by then")
     func whole() throws {
-        for _ in 0..<50 { _ = try node.insert("Tag") }
+        for _ in 0..<50 { try node.insert("Tag") }
         let made = try node.coordinator.backUp(to: backup)
         let token = try node.coordinator.currentToken
         #expect(made.versionVector == token.versionVector && made.generation == token.generation)
         #expect(made.node == node.node && made.cluster == "test" && made.bytes > 0)
         let before = try node.coordinator.currentDigest
-        _ = try node.insert("Tag")
+        try node.insert("Tag")
         #expect(try digest(backup) == before)
         #expect(try PersistentStoreCoordinator(readingStoreAt: backup).recovery == .restored)
         for suffix in ["-unfinished", "-wal", "-shm", "-journal"] {
@@ -54,7 +54,7 @@ import Testing
         let copying = Task.detached {
             for number in 0..<5 { _ = try coordinator.backUp(to: "\(backup)\(number)") }
         }
-        for _ in 0..<300 { _ = try node.insert("Tag") }
+        for _ in 0..<300 { try node.insert("Tag") }
         try await copying.value
         for number in 0..<5 {
             let store = try PersistentStoreCoordinator(readingStoreAt: "\(backup)\(number)")
@@ -65,7 +65,7 @@ import Testing
 
     @Test("Of those who back up to one path at once one does, and what is there is its backup")
     func atOnce() async throws {
-        for _ in 0..<2_000 { _ = try node.insert("Tag") }
+        for _ in 0..<2_000 { try node.insert("Tag") }
         let (coordinator, backup) = (node.coordinator, backup)
         let made = await withTaskGroup(of: Result<StoreBackup, any Error>.self) { group in
             for _ in 0..<4 { group.addTask { Result { try coordinator.backUp(to: backup) } } }
@@ -100,10 +100,10 @@ import Testing
     @Test("A restored store is a later incarnation that must be vouched for; the old one is kept")
     func restored() throws {
         try node.coordinator.vouch()
-        _ = try node.insert("Tag")
+        try node.insert("Tag")
         _ = try node.coordinator.backUp(to: backup)
         let atBackup = try node.coordinator.currentDigest
-        _ = try node.insert("Tag")
+        try node.insert("Tag")
         let atEnd = try node.coordinator.currentDigest
         let last = try #require(node.coordinator.actor)
         node.close()
@@ -121,8 +121,7 @@ import Testing
     @Test("A backup put back at once, with nothing saved since, must be vouched for as well")
     func nothingSince() throws {
         try node.coordinator.vouch()
-        node.close()
-        try node.open()
+        try node.reopen()
         _ = try node.coordinator.backUp(to: backup)
         node.close()
         _ = try restore()
@@ -133,7 +132,7 @@ import Testing
 
     @Test("Restoring refuses a store in use, a store that is there, and another node's backup")
     func refused() throws {
-        _ = try node.insert("Tag")
+        try node.insert("Tag")
         _ = try node.coordinator.backUp(to: backup)
         expect(.storeInUse) { _ = try restore() }
         node.close()
@@ -150,7 +149,7 @@ import Testing
 
     @Test("A damaged backup is refused")
     func damaged() throws {
-        for _ in 0..<200 { _ = try node.insert("Tag") }
+        for _ in 0..<200 { try node.insert("Tag") }
         _ = try node.coordinator.backUp(to: backup)
         node.close()
         var bytes = try #require(FileManager.default.contents(atPath: backup))
@@ -164,7 +163,7 @@ import Testing
     @Test("A restored store goes to an empty place too, where there is no file beside it")
     func emptyPlace() throws {
         try node.coordinator.vouch()
-        _ = try node.insert("Tag")
+        try node.insert("Tag")
         _ = try node.coordinator.backUp(to: backup)
         let digest = try node.coordinator.currentDigest
         node.close()
@@ -183,7 +182,7 @@ import Testing
         "A store is not kept beside what is left of one that was kept before",
         arguments: ["", "-wal", "-shm"])
     func keptBefore(_ suffix: String) throws {
-        _ = try node.insert("Tag")
+        try node.insert("Tag")
         _ = try node.coordinator.backUp(to: backup)
         node.close()
         let before = try digest(node.path)
@@ -265,9 +264,7 @@ import Testing
         }
         func replace(_ path: String, with bytes: [UInt8]) throws { throw Self.full }
         func rewrite(_ path: String) throws { throw Self.full }
-        func write(_ bytes: [UInt8], to path: String, at offset: UInt64) throws {
-            throw Self.full
-        }
+        func write(_ bytes: [UInt8], to path: String, at offset: UInt64) throws { throw Self.full }
         func move(_ path: String, to other: String) throws { throw Self.full }
         func link(_ path: String, as other: String) throws { throw Self.full }
         func remove(_ path: String) throws { try system.remove(path) }
@@ -278,10 +275,10 @@ import Testing
     @Test("A restore that is cut off is gone on with, and nothing is made or removed meanwhile")
     func crashes() throws {
         try node.coordinator.vouch()
-        for _ in 0..<200 { _ = try node.insert("Tag") }
+        for _ in 0..<200 { try node.insert("Tag") }
         _ = try node.coordinator.backUp(to: backup)
         let atBackup = try node.coordinator.currentDigest
-        _ = try node.insert("Tag")
+        try node.insert("Tag")
         // As it is after a kill; the log cannot be written again, so that it is kept as well.
         let files = FileManager.default
         let log = try #require(files.contents(atPath: node.path + "-wal"))

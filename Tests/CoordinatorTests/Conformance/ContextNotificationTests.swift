@@ -65,20 +65,14 @@ struct ContextNotificationTests {
     @Test("CD-80: an object inserted and changed in one event counts as inserted only")
     func insertedAndChanged() {
         let told = told {
-            let item = context.insert("Item")
-            item["p"] = "a"
-            item["q"] = "changed"
+            context.insert("Item", ["p": "a", "q": "changed"])
         }
         #expect(told == [Told(inserted: [.string("a")])])
     }
 
     @Test("CD-80: an object notified as inserted that changes later is updated, saved or not")
     func changedLater() throws {
-        let item = context.performAndWait {
-            let item = context.insert("Item")
-            item["p"] = "a"
-            return item
-        }
+        let item = context.performAndWait { context.insert("Item", ["p": "a"]) }
         _ = told {}
         #expect(told { item["q"] = "changed" } == [Told(updated: [.string("a")])])
         #expect(context.performAndWait { item.isInserted && !item.isUpdated })
@@ -101,8 +95,7 @@ struct ContextNotificationTests {
     func rolledBackLater() throws {
         let item = try context.existing(try store.insert("Item", ["p": "kept"]))
         let inserted = context.performAndWait {
-            let inserted = context.insert("Item")
-            inserted["p"] = "a"
+            let inserted = context.insert("Item", ["p": "a"])
             item["q"] = "changed"
             return inserted
         }

@@ -7,10 +7,7 @@ import Testing
     private let store: TestStore
     private let context: ManagedObjectContext
 
-    init() throws {
-        store = try TestStore()
-        context = store.context()
-    }
+    init() throws { (store, context) = try TestStore.withContext() }
 
     @Test("CD-84: a fetch has unsaved inserts, no unsaved deletes, values in memory, sorted")
     func fetchOverlay() throws {
@@ -78,8 +75,7 @@ import Testing
         let second = try pair.store.insert("Item", ["p": "p1"])
         try pair.b.performAndWait {
             let other = try pair.b.existingObject(with: second)
-            let pending = pair.b.insert("Item")
-            pending["p"] = "z"
+            let pending = pair.b.insert("Item", ["p": "z"])
             try pair.aSaves(["p": "p2"])
             var request = try pair.store.request("Item", sort: "p")
             request.shouldRefreshRefetchedObjects = true
@@ -103,7 +99,7 @@ import Testing
 
     @Test("CD-123: an offset past the end gives nothing, limit 0 is no limit")
     func paging() throws {
-        for text in ["a", "b"] { _ = try store.insert("Item", ["p": text]) }
+        for text in ["a", "b"] { try store.insert("Item", ["p": text]) }
         for isDirty in [false, true] {
             try context.performAndWait { () throws in
                 if isDirty { context.insert("Item")["p"] = "c" }

@@ -55,8 +55,7 @@ struct GoneObjectTests {
             try context.save()
             let rolledBack = context.insert("Note")
             context.rollback()
-            let forgotten = context.insert("Note")
-            forgotten["text"] = "x"
+            let forgotten = context.insert("Note", ["text": "x"])
             context.reset()
             #expect(forgotten.changedValues().isEmpty)
             let (tag, owner) = (context.insert("Tag"), context.insert("Person"))
@@ -152,9 +151,7 @@ struct GoneObjectTests {
         #expect(try store.isStored(bob))
     }
 
-    @Test(
-        "CD-94: a reference that was not changed here reads as null, and is no change of the object"
-    )
+    @Test("CD-94: a reference not changed here reads as null, and is no change of the object")
     func cleanReference() throws {
         let (tag, id) = (try store.insert("Tag"), try store.insert("Note"))
         try context.performAndWait {
@@ -242,8 +239,7 @@ struct GoneObjectTests {
     private final class Diary: ManagedObject {
         override func awakeFromFetch() {
             guard let context = managedObjectContext else { return }
-            let tag = context.insert("Tag")
-            tag["name"] = "read"
+            context.insert("Tag", ["name": "read"])
         }
     }
 

@@ -1,5 +1,6 @@
 import Coordinator
 import Merge
+import TestSupport
 import Testing
 
 /// Random work on a graph, checked against what must always hold: both sides of every
@@ -23,8 +24,7 @@ import Testing
 
         mutating func seedObjects() {
             for index in 0..<4 {
-                let person = context.insert("Person")
-                person["name"] = "Person \(index)"
+                let person = context.insert("Person", ["name": "Person \(index)"])
                 people.append(person)
                 items.append(context.insert("Item"))
                 tags.append(context.insert("Tag"))

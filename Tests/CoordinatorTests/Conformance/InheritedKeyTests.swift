@@ -27,8 +27,7 @@ struct InheritedKeyTests {
     }
 
     private func save(_ operations: [SaveOperation]) throws -> SaveResult {
-        try node.coordinator.save(
-            SaveRequest(operations: operations, mergePolicy: .mergeByPropertyStoreTrump))
+        try node.save(SaveRequest(operations: operations, mergePolicy: .mergeByPropertyStoreTrump))
     }
 
     private func expect(

@@ -28,8 +28,7 @@ struct MandatoryInverseTests {
     }
 
     private static func stored(_ isStored: Bool) throws -> (TestStore, ManagedObjectContext) {
-        let store = try TestStore(try model(isStored: isStored))
-        return (store, store.context())
+        try TestStore.withContext(try model(isStored: isStored))
     }
 
     /// A part in a whole, saved.
@@ -170,7 +169,7 @@ struct MandatoryInverseTests {
         let part = ManagedObjectID(
             entityName: "Engine", row: try #require(saved.insertedRows.first?.row))
         try exchange(nodes[0], nodes[1])
-        try nodes[0].save(try nodes[0].change(wholes[1], ["part": .reference(part.row)]))
+        try nodes[0].update(wholes[1], ["part": .reference(part.row)])
         try nodes[1].delete(wholes[1])
         try exchange(nodes[0], nodes[1])
         for node in nodes {
@@ -181,7 +180,7 @@ struct MandatoryInverseTests {
             let code = try node.code { try node.update(part, ["name": .string("a")]) }
             #expect(code == .validationFailed)
         }
-        try nodes[1].save(try nodes[1].change(wholes[2], ["part": .reference(part.row)]))
+        try nodes[1].update(wholes[2], ["part": .reference(part.row)])
         try exchange(nodes[0], nodes[1])
         for node in nodes {
             #expect(try node.members(part, "whole") == [wholes[2].row])

@@ -110,76 +110,56 @@ import Testing
         #expect(snapshot["owner"] == .reference(owner.row))
     }
 
-    // MARK: by property
+    // MARK: both update
 
-    @Test("CD-9: with storeTrump, both change p; store and B have A's p without a refresh")
-    func storeTrump() throws {
-        let pair = try Siblings(.mergeByPropertyStoreTrump)
-        try pair.aSaves(["p": "pA"])
-        try pair.bSaves(["p": "pB"])
-        #expect(try pair.stored("p") == "pA")
-        #expect(pair.inB("p") == "pA")
+    /// What A and B save of X, {p0, q0} when both fetched it, and what the store and B have then.
+    struct Update: CustomTestStringConvertible {
+        /// The line of CONFORMANCE.md.
+        let line: String
+        let policy: MergePolicy
+        var a = ["p": "pA"]
+        var b = ["p": "pB"]
+        let p: String
+        var q = "q0"
+
+        var testDescription: String { "\(line) \(policy)" }
+    }
+
+    private static let updates: [Update] = {
+        let (a, b) = (["p": "pA", "q": "qA"], ["p": "pB", "q": "qB"])
+        let all = [
+            Update(line: "CD-9", policy: .mergeByPropertyStoreTrump, p: "pA"),
+            Update(line: "CD-10", policy: .mergeByPropertyStoreTrump, b: b, p: "pA", q: "qB"),
+            Update(line: "CD-11", policy: .mergeByPropertyObjectTrump, p: "pB"),
+            Update(line: "CD-12", policy: .mergeByPropertyObjectTrump, a: a, p: "pB", q: "qA"),
+            Update(line: "CD-13", policy: .overwrite, a: a, p: "pB"),
+            Update(line: "CD-14", policy: .rollback, b: b, p: "pA"),
+        ]
+        return all
+            + byProperty.map { Update(line: "CD-15", policy: $0, b: ["q": "qB"], p: "pA", q: "qB") }
+    }()
+
+    @Test(
+        "CD-9 to CD-15: B's policy says what becomes of both saves, in the store and in B",
+        arguments: updates)
+    func bothUpdate(_ update: Update) throws {
+        let pair = try Siblings(update.policy)
+        try pair.aSaves(update.a)
+        try pair.bSaves(update.b)
+        #expect(try pair.stored("p") == update.p)
+        #expect(try pair.stored("q") == update.q)
+        #expect(pair.inB("p") == update.p)
+        #expect(pair.inB("q") == update.q)
         #expect(!pair.b.performAndWait { pair.b.hasChanges })
     }
 
-    @Test("CD-10: with storeTrump, A changes p, B changes p and q; p is A's, q is B's")
-    func storeTrumpOverlap() throws {
-        let pair = try Siblings(.mergeByPropertyStoreTrump)
-        try pair.aSaves(["p": "pA"])
-        try pair.bSaves(["p": "pB", "q": "qB"])
-        #expect(try pair.stored("p") == "pA")
-        #expect(try pair.stored("q") == "qB")
-    }
-
-    @Test("CD-11: with objectTrump, both change p; p is B's")
-    func objectTrump() throws {
-        let pair = try Siblings(.mergeByPropertyObjectTrump)
-        try pair.aSaves(["p": "pA"])
-        try pair.bSaves(["p": "pB"])
-        #expect(try pair.stored("p") == "pB")
-        #expect(pair.inB("p") == "pB")
-    }
-
-    @Test("CD-12: with objectTrump, A changes p and q, B changes p; p is B's, q is A's")
-    func objectTrumpOverlap() throws {
-        let pair = try Siblings(.mergeByPropertyObjectTrump)
-        try pair.aSaves(["p": "pA", "q": "qA"])
-        try pair.bSaves(["p": "pB"])
-        #expect(try pair.stored("p") == "pB")
-        #expect(try pair.stored("q") == "qA")
-        #expect(pair.inB("q") == "qA")
-    }
-
-    @Test(
-        "CD-15: with either by-property policy disjoint changes both survive", arguments: byProperty
-    )
-    func disjoint(policy: MergePolicy) throws {
-        let pair = try Siblings(policy)
-        try pair.aSaves(["p": "pA"])
-        try pair.bSaves(["q": "qB"])
-        #expect(try pair.stored("p") == "pA")
-        #expect(try pair.stored("q") == "qB")
-        #expect(pair.inB("p") == "pA")
-    }
-
     // MARK: by row
-
-    @Test("CD-13: with overwrite, A changes p and q, B changes p; p is B's, q as B read it")
-    func overwrite() throws {
-        let pair = try Siblings(.overwrite)
-        try pair.aSaves(["p": "pA", "q": "qA"])
-        try pair.bSaves(["p": "pB"])
-        #expect(try pair.stored("p") == "pB")
-        #expect(try pair.stored("q") == "q0")
-        #expect(pair.inB("q") == "q0")
-    }
 
     @Test("CD-13: overwriting leaves a reference alone whose target A deleted: it reads as nil")
     func overwriteOfDangling() throws {
         let pair = try Siblings(.overwrite)
         try pair.a.performAndWait {
-            let owner = pair.a.insert("Person")
-            owner["name"] = "owner"
+            let owner = pair.a.insert("Person", ["name": "owner"])
             pair.xA.setRelatedObject(owner, forKey: "owner")
             try pair.a.save()
         }
@@ -212,8 +192,7 @@ import Testing
             pair.b.refresh(pair.xB, mergeChanges: false)
             #expect(pair.xB.relatedObject(forKey: "owner")?.objectID == former)
             try pair.a.performAndWait {
-                let owner = pair.a.insert("Person")
-                owner["name"] = "latter"
+                let owner = pair.a.insert("Person", ["name": "latter"])
                 pair.xA.setRelatedObject(owner, forKey: "owner")
                 pair.a.delete(pair.a.object(with: former))
                 try pair.a.save()
@@ -299,18 +278,6 @@ import Testing
             }
             #expect(try store.stored(players[0].objectID, "name") == "nB")
         }
-    }
-
-    @Test("CD-14: with rollback, A changes p, B changes p and q; p is A's, q as it was, B clean")
-    func rollbackPolicy() throws {
-        let pair = try Siblings(.rollback)
-        try pair.aSaves(["p": "pA"])
-        try pair.bSaves(["p": "pB", "q": "qB"])
-        #expect(try pair.stored("p") == "pA")
-        #expect(try pair.stored("q") == "q0")
-        #expect(pair.inB("p") == "pA")
-        #expect(pair.inB("q") == "q0")
-        #expect(!pair.b.performAndWait { pair.b.hasChanges })
     }
 
     // MARK: deletes
@@ -536,9 +503,7 @@ import Testing
         let inB = pair.b.performAndWait { pair.xB.relatedObject(forKey: "owner")?.objectID }
         #expect(inB == people[winner])
         let members = pair.b.performAndWait {
-            people.map {
-                pair.b.object(with: $0).relatedObjects(forKey: "items").map(\.objectID)
-            }
+            people.map { pair.b.object(with: $0).relatedObjects(forKey: "items").map(\.objectID) }
         }
         #expect(members[winner] == [pair.id])
         #expect(members[1 - winner] == [])

@@ -29,7 +29,7 @@ struct NamedVersionTests {
 
     private func inserted(_ entity: String) throws -> (ManagedObjectID, RowVersion) {
         let id = try node.insert(entity, ["a": .string("a0"), "b": .string("b0")])
-        return (id, try #require(try node.row(id)).version)
+        return (id, try node.version(id))
     }
 
     private func values(_ id: ManagedObjectID) throws -> [PropertyValue]? {
@@ -49,8 +49,7 @@ struct NamedVersionTests {
         try node.update(id, ["a": .string("a2")], resolves: true)
         try node.delete(id, resolves: true)
         if isCollected { try collect() }
-        let result = try node.save(
-            try node.change(id, ["b": .string("b1")], version: version), policy: .overwrite)
+        let result = try node.update(id, ["b": .string("b1")], version: version, policy: .overwrite)
         #expect(result.transaction != nil)
         #expect(try values(id) == [.string("a0"), .string("b1"), .string("c")])
     }
@@ -63,8 +62,7 @@ struct NamedVersionTests {
         let token = try node.coordinator.currentToken
         _ = try await node.coordinator.purgeHistory(before: token, stable: try node.vector)
         let code = try node.code {
-            try node.save(
-                try node.change(id, ["b": .string("b1")], version: version), policy: .overwrite)
+            try node.update(id, ["b": .string("b1")], version: version, policy: .overwrite)
         }
         #expect(code == .mergeConflict)
         #expect(try node.row(id) == nil)
@@ -76,10 +74,10 @@ struct NamedVersionTests {
     func disjoint(entity: String, policy: MergePolicy) throws {
         let (id, version) = try inserted(entity)
         try node.update(id, ["a": .string("a1")])
-        try node.save(try node.change(id, ["b": .string("b1")], version: version), policy: policy)
+        try node.update(id, ["b": .string("b1")], version: version, policy: policy)
         #expect(try values(id) == [.string("a1"), .string("b1"), .string("c")])
         // Of what both changed the policy's stands.
-        try node.save(try node.change(id, ["a": .string("a2")], version: version), policy: policy)
+        try node.update(id, ["a": .string("a2")], version: version, policy: policy)
         let isStore = policy == .mergeByPropertyStoreTrump
         #expect(try values(id)?.first == .string(isStore ? "a1" : "a2"))
     }
@@ -89,7 +87,7 @@ struct NamedVersionTests {
         let (id, version) = try inserted(entity)
         try node.delete(id)
         let error = #expect(throws: CoordinatorError.self) {
-            try node.save(try node.change(id, ["b": .string("b1")], version: version))
+            try node.update(id, ["b": .string("b1")], version: version)
         }
         let conflict = try #require(error?.conflicts.first)
         #expect(conflict.newVersion == nil && conflict.cachedSnapshot == nil)
@@ -102,8 +100,8 @@ struct NamedVersionTests {
         let dot = Dot(actor: try ActorID(node: #require(NodeID(9)), incarnation: 7), sequence: 3)
         for policy in [MergePolicy.mergeByPropertyStoreTrump, .rollback, .overwrite] {
             let code = try node.code {
-                try node.save(
-                    try node.change(id, ["b": .string("b1")], version: RowVersion(dots: [dot])),
+                try node.update(
+                    id, ["b": .string("b1")], version: RowVersion(dots: [dot]),
                     policy: policy)
             }
             #expect(code == .objectNotFound)

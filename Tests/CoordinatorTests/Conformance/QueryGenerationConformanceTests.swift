@@ -167,9 +167,7 @@ import Testing
         _ = try store.coordinator.pin(token)
         second?.performAndWait { second?.setQueryGeneration(from: .current) }
         second = nil
-        let error = #expect(throws: CoordinatorError.self) {
-            _ = try store.coordinator.pin(token)
-        }
+        let error = #expect(throws: CoordinatorError.self) { _ = try store.coordinator.pin(token) }
         #expect(error?.code == .queryGenerationExpired)
     }
 }

@@ -9,10 +9,7 @@ struct ReinsertionTests {
     private let store: TestStore
     private let context: ManagedObjectContext
 
-    init() throws {
-        store = try TestStore()
-        context = store.context()
-    }
+    init() throws { (store, context) = try TestStore.withContext() }
 
     @Test("An object of the store is as it was before its delete", arguments: [true, false])
     func saved(isChanged: Bool) throws {

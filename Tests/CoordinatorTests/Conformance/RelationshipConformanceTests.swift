@@ -7,15 +7,10 @@ import Testing
     private let store: TestStore
     private let context: ManagedObjectContext
 
-    init() throws {
-        store = try TestStore()
-        context = store.context()
-    }
+    init() throws { (store, context) = try TestStore.withContext() }
 
     private func person(_ name: String) -> ManagedObject {
-        let person = context.insert("Person")
-        person["name"] = name
-        return person
+        context.insert("Person", ["name": name])
     }
 
     @Test("CD-107: setting a to-one changes the old and the new owner's to-many at once")

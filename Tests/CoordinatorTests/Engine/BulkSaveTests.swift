@@ -43,7 +43,7 @@ struct BulkSaveTests {
     @Test("A bulk save of 25,000 objects is done whole at both nodes")
     func whole() throws {
         let size = 25_000
-        let result = try node.coordinator.save(try insertions(size, isBulk: true))
+        let result = try node.save(try insertions(size, isBulk: true))
         #expect(result.insertedRows.count == size && result.rows.count == size)
         #expect(try count(node) == size)
         #expect(node.transactions.map(\.dot) == [try #require(result.transaction)])
@@ -57,7 +57,7 @@ struct BulkSaveTests {
     func refused() throws {
         let before = try node.coordinator.currentToken
         let error = #expect(throws: CoordinatorError.self) {
-            try node.coordinator.save(try insertions(Self.limit + 1, isBulk: false))
+            try node.save(try insertions(Self.limit + 1, isBulk: false))
         }
         #expect(error?.code == .limitExceeded)
         for word in ["20001", "20000", "isBulk", "\"bulk\": true", "--bulk", "wait"] {
@@ -66,7 +66,7 @@ struct BulkSaveTests {
         #expect(try count(node) == 0)
         #expect(try node.coordinator.currentToken == before)
         // The limit itself is allowed, and no sequence was used.
-        let result = try node.coordinator.save(try insertions(Self.limit, isBulk: false))
+        let result = try node.save(try insertions(Self.limit, isBulk: false))
         #expect(result.transaction?.sequence == 1)
         #expect(try count(node) == Self.limit)
     }
@@ -87,7 +87,7 @@ struct BulkSaveTests {
     @Test("What delete rules add does not count, and is deleted at every node")
     func cascade() throws {
         let lines = 2_000
-        let made = try node.coordinator.save(
+        let made = try node.save(
             SaveRequest(
                 operations: [try node.insertion("Order", -1)]
                     + (1...lines).map {
@@ -98,7 +98,7 @@ struct BulkSaveTests {
         let kept = ManagedObjectID(entityName: "Line", row: made.insertedRows[1].row)
         // The other node's edit of one line is concurrent to the delete of all.
         try other.update(kept, ["text": .string("edited")])
-        let deleted = try node.coordinator.save(SaveRequest(operations: [try node.deletion(order)]))
+        let deleted = try node.save(SaveRequest(operations: [try node.deletion(order)]))
         #expect(deleted.rows.count == lines + 1)
         #expect(try count(node, "Line") == 0 && count(node, "Order") == 0)
         try exchange(node, other)
@@ -176,9 +176,9 @@ struct BulkSaveTests {
     func repeated() throws {
         var request = try insertions(Self.limit + 1, isBulk: true)
         request.saveID = "import"
-        let first = try node.coordinator.save(request)
+        let first = try node.save(request)
         request.isBulk = false
-        let again = try node.coordinator.save(request)
+        let again = try node.save(request)
         #expect(first.transaction != nil && again.transaction == first.transaction)
         #expect(try count(node) == Self.limit + 1)
     }

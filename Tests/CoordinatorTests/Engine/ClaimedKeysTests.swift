@@ -32,7 +32,7 @@ struct ClaimedKeysTests {
         "What is dropped for what the store has takes no claim from it, nor from others",
         arguments: [MergePolicy.mergeByPropertyStoreTrump, .rollback], ["1", "2"])
     func dropped(_ policy: MergePolicy, number: String) throws {
-        if number == "2" { _ = try node.insert("Badge", ["number": .string("2")]) }
+        if number == "2" { try node.insert("Badge", ["number": .string("2")]) }
         try node.save(
             try node.insertion(
                 "Badge", -1, ["number": .string(number), "person": .reference(person.row)]),
@@ -86,7 +86,7 @@ struct ClaimedKeysTests {
         #expect(try node.value(had, "person") == .reference(shown.row))
         let dots = conflict.sides.compactMap(\.dot)
         let side = try #require(conflict.sides.first { $0.object == kept }?.dot)
-        _ = try node.coordinator.resolve(conflict.id, .side(side), sides: dots) as SaveResult
+        try node.resolve(conflict.id, .side(side), sides: dots)
         #expect(try node.value(had, "person") == .reference(kept.row))
         #expect(try node.value(lost, "person") == .null)
         #expect(try node.conflicts().isEmpty)
@@ -115,8 +115,7 @@ struct ClaimedKeysTests {
             }
             try node.save(try hold(holders[0]))
             let operations = [try node.deletion(holders[0]), try hold(holders[1])]
-            _ = try node.coordinator.save(
-                SaveRequest(operations: isFirst ? operations : operations.reversed()))
+            try node.save(SaveRequest(operations: isFirst ? operations : operations.reversed()))
             #expect(try node.members(item, "holder") == [holders[1].row])
             #expect(try node.coordinator.verify().isOK)
         }

@@ -1,5 +1,6 @@
 import GRDB
 import Merge
+import TestSupport
 import Testing
 
 @testable import Coordinator

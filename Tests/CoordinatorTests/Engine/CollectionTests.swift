@@ -11,11 +11,7 @@ import Testing
     private let x: EngineNode
     private let y: EngineNode
 
-    init() throws {
-        let model = try EngineModel.everything()
-        x = try EngineNode(model, node: 1)
-        y = try EngineNode(model, node: 2)
-    }
+    init() throws { (x, y) = try EngineNode.pair() }
 
     /// Collects all that a vector permits, and expects that nothing shows of it.
     @discardableResult
@@ -86,8 +82,7 @@ import Testing
         #expect(try y.onlyConflict().id.description == open.id.description)
         try x.update(id, [property: .string("c")])
         try exchange(x, y)
-        x.close()
-        try x.open()
+        try x.reopen()
         #expect(try x.coordinator.verify().isOK)
     }
 
@@ -122,14 +117,12 @@ import Testing
         let id = try x.insert(entity)
         try exchange(x, y)
         try x.update(id, [property: .string("a")])
-        let read = try #require(try x.row(id)).version
+        let read = try x.version(id)
         try y.update(id, [other: .integer(8)])
         try exchange(x, y)
         try collect(x)
         #expect(try x.row(id)?.version == y.row(id)?.version)
-        let code = try x.code {
-            try x.save(try x.change(id, [property: .string("c")], version: read))
-        }
+        let code = try x.code { try x.update(id, [property: .string("c")], version: read) }
         #expect(code == .mergeConflict)
     }
 
@@ -169,7 +162,7 @@ import Testing
         #expect(try collect(x).tombstonesCollected == 1)
         #expect(try count(x, "_tombstone") == 0)
         let closed = try #require(try x.conflicts(kind: .delete, isOpen: false).first)
-        _ = try x.coordinator.undo(closed.id) as SaveResult
+        try x.undo(closed.id)
         try exchange(x, y)
         #expect(try x.value(id, "name") == .string("kept"))
         for (name, value) in change { #expect(try y.value(id, name) == value) }
@@ -184,7 +177,7 @@ import Testing
         try exchange(x, y)
         let open = try x.onlyConflict()
         #expect(open.state == .unresolved && open.kind == .delete)
-        _ = try x.coordinator.resolve(open.id, .delete) as SaveResult
+        try x.resolve(open.id, .delete)
         try exchange(x, y)
         #expect(try x.row(id) == nil)
         for node in [x, y] {
@@ -193,7 +186,7 @@ import Testing
             #expect(closed.state == .resolved)
         }
         let closed = try #require(try y.conflicts(kind: .delete, isOpen: false).first)
-        _ = try y.coordinator.undo(closed.id) as SaveResult
+        try y.undo(closed.id)
         try exchange(x, y)
         #expect(try x.value(id, "p") == .string("kept"))
         #expect(try x.value(id, "q") == .integer(9))
@@ -208,8 +201,7 @@ import Testing
         try collect(x)
         let closed = try #require(
             try x.conflicts(isOpen: false).first { $0.id.subject == update.subject })
-        #expect(
-            try x.code { _ = try x.coordinator.undo(closed.id) as SaveResult } == .objectNotFound)
+        #expect(try x.code { try x.undo(closed.id) } == .objectNotFound)
         #expect(try x.code { try x.update(id, ["name": .string("z")]) } == .objectNotFound)
         #expect(try x.coordinator.verify().isOK)
     }
@@ -225,8 +217,7 @@ import Testing
                 uniquenessConstraints: [["mail"]]),
             EntityDescription("Admin", parent: "User", attributes: [.init("badge", .string)]),
         ])
-        let x = try EngineNode(model, node: 1)
-        let y = try EngineNode(model, node: 2)
+        let (x, y) = try EngineNode.pair(model)
         let id = try x.insert(kept, ["mail": .string("a"), "note": .string("kept")])
         var values: [String: PropertyValue] = ["mail": .string("a"), "note": .string("lost")]
         if refused == "Admin" { values["badge"] = .string("7") }
@@ -237,7 +228,7 @@ import Testing
         try exchange(x, y)
         // X alone forgets the row, and with it what it was; Y has its tombstone still.
         #expect(try collect(x).tombstonesCollected == 1)
-        let code = try x.code { _ = try x.coordinator.undo(noted.id) as SaveResult }
+        let code = try x.code { try x.undo(noted.id) }
         try exchange(x, y)
         // A user was refused with fewer properties than an admin has: that is no whole admin.
         #expect(code == (kept == "Admin" ? .objectNotFound : nil))
@@ -280,8 +271,8 @@ import Testing
         try collect(x)
         let closed = try #require(try x.conflicts(kind: .delete, isOpen: false).first)
         // X brings the row back while Y decides that it stays deleted.
-        _ = try x.coordinator.undo(closed.id) as SaveResult
-        _ = try y.coordinator.resolve(try y.onlyConflict().id, .delete) as SaveResult
+        try x.undo(closed.id)
+        try y.resolve(try y.onlyConflict().id, .delete)
         try exchange(x, y)
         #expect(try x.row(id) == nil)
         // And once more with nothing against it: the word itself goes when it is stable.
@@ -307,12 +298,11 @@ import Testing
         #expect(try collect(x).tombstonesCollected == 3)
         // Y's word that the row stays deleted leaves a trace of it at X.
         let open = try #require(try y.conflicts(kind: .delete).first { $0.id.row == id.row })
-        _ = try y.coordinator.resolve(open.id, .delete) as SaveResult
+        try y.resolve(open.id, .delete)
         try exchange(x, y)
         let closed = try #require(
             try x.conflicts(isOpen: false).first { $0.id.subject == contested.subject })
-        #expect(
-            try x.code { _ = try x.coordinator.undo(closed.id) as SaveResult } == .objectNotFound)
+        #expect(try x.code { try x.undo(closed.id) } == .objectNotFound)
         #expect(try x.coordinator.verify().isOK)
     }
 
@@ -335,10 +325,9 @@ import Testing
         let one = try x.insert("Tag")
         let other = try x.insert("Tag")
         func change(_ node: EngineNode, _ kind: RelationshipOperation.Kind) throws {
-            try node.save(
-                try node.change(
-                    one, [:],
-                    [RelationshipOperation(name: "alike", kind: kind, members: [other.row])]))
+            try node.update(
+                one, [:],
+                [RelationshipOperation(name: "alike", kind: kind, members: [other.row])])
         }
         try change(x, .add)
         try exchange(x, y)
@@ -364,15 +353,14 @@ import Testing
     @Test("The links of a collected row are back when it is, on every node")
     func linksOfTheDead() throws {
         let tag = try x.insert("Tag", ["name": .string("t")])
-        let other = try x.insert(
-            "Tag", [:], [RelationshipOperation(name: "alike", kind: .add, members: [tag.row])])
+        let other = try x.insert("Tag", [:], [.add(tag.row, to: "alike")])
         try exchange(x, y)
         try x.delete(tag)
         try y.update(tag, ["color": .string("red")])
         try exchange(x, y)
         try collect(x)
         let closed = try #require(try x.conflicts(kind: .delete, isOpen: false).first)
-        _ = try x.coordinator.undo(closed.id) as SaveResult
+        try x.undo(closed.id)
         try exchange(x, y)
         #expect(try x.members(other, "alike") == [tag.row])
         #expect(try y.members(other, "alike") == [tag.row])

@@ -49,20 +49,19 @@ import Testing
         #expect(try node.coordinator.verify().isOK)
         // A save is held to it from now on.
         #expect(
-            try node.code { _ = try node.insert("User", ["mail": .string("a")]) }
+            try node.code { try node.insert("User", ["mail": .string("a")]) }
                 == .constraintConflict)
 
         // Another key for the one that is not shown: then each is.
         let change = ConflictResolution.change([all[1]: ["mail": .string("c")]])
-        let _: SaveResult = try node.coordinator.resolve(conflict.id, change)
+        try node.resolve(conflict.id, change)
         #expect(try node.conflicts().isEmpty)
         #expect(try Set(users(node)) == Set(all))
         #expect(try all.map { try node.value($0, "mail") } == ["a", "c", "b"].map { .string($0) })
         #expect(try node.value(all[1], "note") == .string("2"))
         #expect(try node.value(task, "user") == .reference(all[1].row))
         #expect(try node.coordinator.verify().isOK)
-        node.close()
-        try node.open()
+        try node.reopen()
         #expect(try Set(users(node)) == Set(all))
         #expect(try node.coordinator.verify().isOK)
     }
@@ -73,7 +72,7 @@ import Testing
         try node.migrate(to: try model([["mail"]], policy))
         let conflict = try node.onlyConflict()
         let side = try #require(conflict.sides.first { $0.object == all[1] }?.dot)
-        let _: SaveResult = try node.coordinator.resolve(conflict.id, .side(side))
+        try node.resolve(conflict.id, .side(side))
         #expect(try node.conflicts().isEmpty)
         #expect(try Set(users(node)) == [all[1], all[2]])
         #expect(try node.value(task, "user") == .reference(all[1].row))
@@ -171,7 +170,7 @@ import Testing
     @Test("SQLite itself keeps two visible rows from one key")
     func index() throws {
         let node = try EngineNode(try model([["mail"]], .overwrite))
-        _ = try node.insert("User", ["mail": .string("a")])
+        try node.insert("User", ["mail": .string("a")])
         let second = try node.insert("User", ["mail": .string("b")])
         node.close()
         #expect(throws: DatabaseError.self) {

@@ -45,8 +45,7 @@ import Testing
         let digest = try node.coordinator.currentDigest
         let vector = try node.vector
         let actor = try #require(node.coordinator.actor)
-        node.close()
-        try node.open()
+        try node.reopen()
         #expect(try node.coordinator.currentDigest == digest)
         #expect(try node.vector == vector)
         #expect(node.coordinator.actor != actor)

@@ -34,8 +34,7 @@ struct CountValidationTests {
 
     init() throws {
         let model = try Self.model()
-        one = try EngineNode(model, node: 1)
-        two = try EngineNode(model, node: 2)
+        (one, two) = try EngineNode.pair(model)
     }
 
     /// A team with two players, and coaches that are there already or one of its own.
@@ -106,7 +105,7 @@ struct CountValidationTests {
                     "Member", relationships: [.init("squad", to: "Squad", inverse: "members")]),
             ]))
         let squad = try node.insert("Squad", ["name": .string("reds")])
-        for _ in 0..<2 { _ = try node.insert("Member", ["squad": .reference(squad.row)]) }
+        for _ in 0..<2 { try node.insert("Member", ["squad": .reference(squad.row)]) }
         return (node, squad)
     }
 
@@ -144,7 +143,7 @@ struct CountValidationTests {
         let conflict = try #require(try one.conflicts(kind: .uniqueness).first)
         let kept = try #require(both.first { $0 != conflict.object })
         let side = try #require(conflict.sides.first { $0.object == kept }?.dot)
-        let _: SaveResult = try one.coordinator.resolve(conflict.id, .side(side))
+        try one.resolve(conflict.id, .side(side))
         return (conflict.object, kept)
     }
 
@@ -166,9 +165,7 @@ struct CountValidationTests {
         let (team, _, coach) = try team("reds", on: one)
         try exchange(one, two)
         let (gone, kept) = try keepEclipsed(without: coach) {
-            try $0.insert(
-                "Coach", ["badge": .string("7")],
-                [RelationshipOperation(name: "teams", kind: .add, members: [team.row])])
+            try $0.insert("Coach", ["badge": .string("7")], [.add(team.row, to: "teams")])
         }
         #expect(try one.row(gone) == nil)
         #expect(try one.members(team, "coaches") == [kept.row])

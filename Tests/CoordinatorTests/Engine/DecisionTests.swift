@@ -19,8 +19,7 @@ struct DecisionTests {
                 relationships: [.init("tasks", to: "Task", inverse: "user", isToMany: true)],
                 uniquenessConstraints: [["mail"]]),
         ])
-        a = try EngineNode(model, node: 1)
-        b = try EngineNode(model, node: 2)
+        (a, b) = try EngineNode.pair(model)
     }
 
     private func shared(
@@ -32,9 +31,7 @@ struct DecisionTests {
     }
 
     private func resolve(_ conflict: Conflict, _ resolution: ConflictResolution) throws {
-        _ =
-            try a.coordinator.resolve(
-                conflict.id, resolution, sides: conflict.sides.compactMap(\.dot)) as SaveResult
+        try a.resolve(conflict.id, resolution, sides: conflict.sides.compactMap(\.dot))
     }
 
     @Test("To undo what became of a property does not bring its object back")
@@ -53,9 +50,7 @@ struct DecisionTests {
             let closed = try #require(
                 try node.conflicts(isOpen: false).first { $0.property == "title" })
             for seen in [nil, sides] {
-                let code = try node.code {
-                    _ = try node.coordinator.undo(closed.id, sides: seen) as SaveResult
-                }
+                let code = try node.code { try node.undo(closed.id, sides: seen) }
                 #expect(code == .objectNotFound)
             }
             #expect(try node.row(task) == nil)
@@ -79,9 +74,7 @@ struct DecisionTests {
         #expect(try a.value(task, "user") == .reference(users[0].row))
     }
 
-    @Test(
-        "To choose a reference to what is gone accepts nil where it is shown, and is refused elsewhere"
-    )
+    @Test("Choosing a reference to what is gone means nil where it is shown; else it is refused")
     func sideOfNothing() throws {
         for isShown in [true, false] {
             let (kept, gone) = (try shared("User"), try shared("User"))

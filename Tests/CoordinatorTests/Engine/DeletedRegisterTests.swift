@@ -23,7 +23,7 @@ struct DeletedRegisterTests {
 
     private func undo(_ node: EngineNode) throws {
         let entry = try #require(try node.conflicts(kind: .save, isOpen: false).first)
-        _ = try node.coordinator.undo(entry.id) as SaveResult
+        try node.undo(entry.id)
     }
 
     @Test(
@@ -80,14 +80,14 @@ struct DeletedRegisterTests {
     func droppedPart() async throws {
         let node = try node(.rollback)
         let id = try node.insert("Person", ["name": .string("a"), "age": .integer(5)])
-        let version = try #require(try node.row(id)?.version)
+        let version = try node.version(id)
         let vector = try node.vector
         try node.delete(id)
         let token = try node.coordinator.currentToken
         #expect(try await node.coordinator.purgeHistory(before: token, stable: vector) > 0)
-        try node.save(node.change(id, ["name": .string("b")], version: version), policy: .rollback)
+        try node.update(id, ["name": .string("b")], version: version, policy: .rollback)
         let entry = try #require(try node.conflicts(kind: .save, isOpen: false).first)
-        let code = try node.code { _ = try node.coordinator.undo(entry.id) as SaveResult }
+        let code = try node.code { try node.undo(entry.id) }
         #expect(code == .objectNotFound, "\(entry.sides)")
     }
 }

@@ -25,14 +25,15 @@ final class EngineNode {
     }
 
     /// - Parameters:
-    ///   - store: a store's file. The node gets a copy of it, with the file beside it.
+    ///   - model: ``EngineModel/everything()`` unless given.
+    ///   - store: a store's file of which the node gets a copy, with the file beside it.
     ///   - configure: what its options are beside the files.
     init(
-        _ model: ManagedObjectModel, node: Int = 1, files: any StoreFiles = SystemFiles(),
+        _ model: ManagedObjectModel? = nil, node: Int = 1, files: any StoreFiles = SystemFiles(),
         from store: URL? = nil,
         configure: @escaping (inout PersistentStoreCoordinator.Options) -> Void = { _ in }
     ) throws {
-        self.model = model
+        self.model = try model ?? EngineModel.everything()
         self.files = files
         self.configure = configure
         self.node = try #require(NodeID(node))
@@ -46,12 +47,26 @@ final class EngineNode {
         try open()
     }
 
+    /// Nodes 1 and 2, new and apart.
+    static func pair(
+        _ model: ManagedObjectModel? = nil
+    ) throws -> (first: EngineNode, second: EngineNode) {
+        let model = try model ?? EngineModel.everything()
+        return (try EngineNode(model, node: 1), try EngineNode(model, node: 2))
+    }
+
     deinit { try? FileManager.default.removeItem(at: directory) }
 
     func open() throws {
         var options = PersistentStoreCoordinator.Options()
         options.files = files
         configure(&options)
+        try open(model, options)
+    }
+
+    private func open(
+        _ model: ManagedObjectModel, _ options: PersistentStoreCoordinator.Options
+    ) throws {
         let coordinator = try PersistentStoreCoordinator(
             storeAt: path, model: model, cluster: "test", node: node, options: options)
         observation = coordinator.observeCommits { [heard] notice in
@@ -67,19 +82,19 @@ final class EngineNode {
         close()
         var options = PersistentStoreCoordinator.Options()
         options.migration = migration
-        let coordinator = try PersistentStoreCoordinator(
-            storeAt: path, model: other, cluster: "test", node: node, options: options)
+        try open(other, options)
         model = other
-        observation = coordinator.observeCommits { [heard] notice in
-            heard.list.withLock { $0 += notice.transactions }
-        }
-        opened = coordinator
     }
 
     func close() {
         observation = nil
         opened?.close()
         opened = nil
+    }
+
+    func reopen() throws {
+        close()
+        try open()
     }
 
     var coordinator: PersistentStoreCoordinator {
@@ -166,7 +181,11 @@ final class EngineNode {
             SaveRequest(operations: operations, mergePolicy: policy, author: author))
     }
 
+    @discardableResult
+    func save(_ request: SaveRequest) throws -> SaveResult { try coordinator.save(request) }
+
     /// Saves one new object.
+    @discardableResult
     func insert(
         _ entity: String, _ values: [String: PropertyValue] = [:],
         _ relationships: [RelationshipOperation] = []
@@ -177,9 +196,13 @@ final class EngineNode {
 
     @discardableResult
     func update(
-        _ id: ManagedObjectID, _ values: [String: PropertyValue], resolves: Bool = false
+        _ id: ManagedObjectID, _ values: [String: PropertyValue] = [:],
+        _ relationships: [RelationshipOperation] = [], version: RowVersion? = nil,
+        resolves: Bool = false, policy: MergePolicy = .error, author: String? = nil
     ) throws -> SaveResult {
-        try save(try change(id, values, resolves: resolves))
+        try save(
+            try change(id, values, relationships, version: version, resolves: resolves),
+            policy: policy, author: author)
     }
 
     @discardableResult
@@ -223,6 +246,25 @@ final class EngineNode {
         return try #require(found.first)
     }
 
+    /// The version of a row that must be there.
+    func version(_ id: ManagedObjectID) throws -> RowVersion { try #require(try row(id)).version }
+
+    // MARK: Deciding
+
+    @discardableResult
+    func resolve(
+        _ conflict: ConflictID, _ resolution: ConflictResolution, sides: [Dot]? = nil
+    ) throws -> SaveResult {
+        try coordinator.resolve(conflict, resolution, sides: sides)
+    }
+
+    @discardableResult
+    func undo(_ conflict: ConflictID, sides: [Dot]? = nil) throws -> SaveResult {
+        try coordinator.undo(conflict, sides: sides)
+    }
+
+    // MARK: Between nodes
+
     /// Takes over what another node has and this one lacks.
     func take(from other: EngineNode) throws {
         let have = try vector
@@ -243,7 +285,9 @@ final class EngineNode {
 }
 
 /// Brings nodes to one vector, and expects one digest of them and that each verifies.
-func exchange(_ nodes: EngineNode...) throws {
+func exchange(_ nodes: EngineNode...) throws { try exchange(nodes) }
+
+func exchange(_ nodes: [EngineNode]) throws {
     for _ in 0..<2 {
         for node in nodes {
             for other in nodes where other !== node { try node.take(from: other) }
@@ -254,5 +298,17 @@ func exchange(_ nodes: EngineNode...) throws {
     for node in nodes {
         let report = try node.coordinator.verify()
         #expect(report.isOK, "\(report.differences)")
+    }
+}
+
+extension RelationshipOperation {
+    /// Members join.
+    static func add(_ members: RowID..., to name: String) -> Self {
+        Self(name: name, kind: .add, members: members)
+    }
+
+    /// Members leave.
+    static func remove(_ members: RowID..., from name: String) -> Self {
+        Self(name: name, kind: .remove, members: members)
     }
 }

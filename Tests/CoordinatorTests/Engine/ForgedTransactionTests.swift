@@ -45,7 +45,7 @@ struct ForgedTransactionTests {
     @Test("A transaction of the incarnation 0 is refused, for no opening has it")
     func incarnations() throws {
         let actor = ActorID(node: author.node, incarnation: 0)
-        _ = try author.insert("Tag")
+        try author.insert("Tag")
         var forged = try #require(author.transactions.last).transaction
         forged.dot = Dot(actor: actor, sequence: 1)
         let result = try nodes[0].coordinator.apply([EncodedTransaction(forged)])
@@ -57,9 +57,7 @@ struct ForgedTransactionTests {
         let note = try author.insert("Note")
         let tags = try (0..<4).map { _ in try author.insert("Tag") }
         for node in nodes { try node.take(from: author) }
-        try author.save(
-            try author.change(
-                note, [:], [.init(name: "tags", kind: .add, members: tags.map(\.row))]))
+        try author.update(note, [:], [.init(name: "tags", kind: .add, members: tags.map(\.row))])
         var forged = try #require(author.transactions.last).transaction
         var taking = forged.changes[2]
         taking.kind = .unlink

@@ -21,16 +21,14 @@ struct GroupDecisionTests {
                     .init("disputed", .string, mergePolicy: .error),
                 ], uniquenessConstraints: [["name"]])
         ])
-        here = try EngineNode(model, node: 1)
-        there = try EngineNode(model, node: 2)
+        (here, there) = try EngineNode.pair(model)
         first = try here.insert("Tag", ["name": .string("a")])
         second = try here.insert("Tag", ["name": .string("b")])
         try exchange(here, there)
     }
 
     private func becomeOne() throws {
-        try there.save(
-            try there.change(second, ["name": .string("a")]), policy: .mergeByPropertyObjectTrump)
+        try there.update(second, ["name": .string("a")], policy: .mergeByPropertyObjectTrump)
         try exchange(here, there)
         #expect(try here.row(first) != nil)
     }
@@ -47,7 +45,7 @@ struct GroupDecisionTests {
         #expect(open.count == 2)
         let own = try #require(open.first { $0.id.row == first.row })
         let dots = own.sides.compactMap(\.dot)
-        _ = try here.coordinator.resolve(own.id, .side(dots[0]), sides: dots) as SaveResult
+        try here.resolve(own.id, .side(dots[0]), sides: dots)
         try exchange(here, there)
         for node in [here, there] {
             #expect(try node.conflicts(.unresolved).map(\.id.row) == [second.row])
@@ -64,11 +62,9 @@ struct GroupDecisionTests {
         try there.update(second, ["settled": .string("three")])
         try becomeOne()
         #expect(try here.value(first, "settled") == .string("three"))
-        _ = try here.coordinator.undo(conflict.id, sides: dots) as SaveResult
+        try here.undo(conflict.id, sides: dots)
         try exchange(here, there)
-        for node in [here, there] {
-            #expect(try node.value(first, "settled") == .string("one"))
-        }
+        for node in [here, there] { #expect(try node.value(first, "settled") == .string("one")) }
         for node in [here, there] {
             let key = try #require(try node.conflicts(kind: .uniqueness).first)
             let other = try #require(key.sides.first { $0.object == second })
@@ -96,8 +92,7 @@ struct GroupDecisionTests {
             "Club", [:], [.init(name: "users", kind: .add, members: [eclipsed.row])])
         try exchange(nodes[0], nodes[1])
         func link(_ kind: RelationshipOperation.Kind, at node: EngineNode) throws {
-            try node.save(
-                node.change(club, [:], [.init(name: "users", kind: kind, members: [eclipsed.row])]))
+            try node.update(club, [:], [.init(name: "users", kind: kind, members: [eclipsed.row])])
         }
         try link(.remove, at: nodes[0])
         try link(.remove, at: nodes[1])
@@ -108,7 +103,7 @@ struct GroupDecisionTests {
         #expect(try nodes[0].row(shown) != nil)
         let conflict = try #require(try nodes[0].conflicts(.unresolved, kind: .link).first)
         let side = try #require(conflict.sides.first { $0.isDeleted != isKept }?.dot)
-        _ = try nodes[0].coordinator.resolve(conflict.id, .side(side)) as SaveResult
+        try nodes[0].resolve(conflict.id, .side(side))
         try exchange(nodes[0], nodes[1])
         for node in nodes {
             #expect(try node.conflicts(.unresolved, kind: .link).isEmpty)
@@ -133,10 +128,9 @@ struct GroupDecisionTests {
         try exchange(nodes[0], nodes[1])
         let conflict = try #require(try nodes[0].conflicts(kind: .update).first)
         try nodes[0].update(other, ["p": .string("of the other")])
-        try nodes[0].save(
-            nodes[0].change(other, ["name": .string("a")]), policy: .mergeByPropertyObjectTrump)
+        try nodes[0].update(other, ["name": .string("a")], policy: .mergeByPropertyObjectTrump)
         let side = try #require(conflict.sides.first { $0.value == .string("second") }?.dot)
-        _ = try nodes[0].coordinator.resolve(conflict.id, .side(side)) as SaveResult
+        try nodes[0].resolve(conflict.id, .side(side))
         try exchange(nodes[0], nodes[1])
         for node in nodes { #expect(try node.value(one, "p") == .string("second")) }
     }
@@ -164,7 +158,7 @@ struct GroupDecisionTests {
         }
         try exchange(nodes[0], nodes[1])
         let conflict = try #require(try nodes[0].conflicts(.unresolved).first)
-        _ = try nodes[0].coordinator.resolve(conflict.id, .delete) as SaveResult
+        try nodes[0].resolve(conflict.id, .delete)
         #expect(try nodes[0].row(parent) == nil)
         #expect(try nodes[0].row(child) == nil)
     }

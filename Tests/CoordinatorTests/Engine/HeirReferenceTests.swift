@@ -80,14 +80,10 @@ struct HeirReferenceTests {
     @Test("An object with a key of its own again is shown again, until it gives the key up")
     func returns() throws {
         let conflict = try #require(try nodes[0].conflicts(kind: .uniqueness).first)
-        _ =
-            try nodes[0].coordinator.resolve(
-                conflict.id, .change([guest: ["email": .string("c@d")]])) as SaveResult
+        try nodes[0].resolve(conflict.id, .change([guest: ["email": .string("c@d")]]))
         try exchange(nodes[0], nodes[1])
         try expectLed(to: guest.row)
-        try nodes[1].save(
-            try nodes[1].change(guest, ["email": .string("a@b")]),
-            policy: .mergeByPropertyObjectTrump)
+        try nodes[1].update(guest, ["email": .string("a@b")], policy: .mergeByPropertyObjectTrump)
         try exchange(nodes[0], nodes[1])
         try expectLed(to: nil)
     }
@@ -97,7 +93,7 @@ struct HeirReferenceTests {
         let conflict = try #require(
             try nodes[0].conflicts(kind: .dangling).first { $0.id.row == visit.row })
         let dot = try #require(conflict.sides.first?.dot)
-        _ = try nodes[0].coordinator.resolve(conflict.id, .side(dot)) as SaveResult
+        try nodes[0].resolve(conflict.id, .side(dot))
         #expect(try nodes[0].conflicts(kind: .dangling).map(\.id.row) == [badge.row])
     }
 
@@ -108,7 +104,7 @@ struct HeirReferenceTests {
             let own = kept == admin ? test.admin : test.guest
             let conflict = try #require(try test.nodes[0].conflicts(kind: .uniqueness).first)
             let dot = try #require(conflict.sides.first { $0.object == own }?.dot)
-            _ = try test.nodes[0].coordinator.resolve(conflict.id, .sideOf(own, dot)) as SaveResult
+            try test.nodes[0].resolve(conflict.id, .sideOf(own, dot))
             try exchange(test.nodes[0], test.nodes[1])
             // Who chooses the administrator deletes the guest, and has seen what leads there.
             try test.expectLed(to: target == nil ? nil : test.guest.row, isListed: false)
@@ -130,9 +126,7 @@ struct HeirReferenceTests {
         }
     }
 
-    @Test(
-        "A reference to a guest that an administrator is shown for is refused, as one to what is gone"
-    )
+    @Test("A reference to a guest that an administrator is shown for is refused as if it were gone")
     func refused() throws {
         let error = #expect(throws: CoordinatorError.self) {
             try nodes[0].insert("Visit", ["guest": .reference(guest.row)])

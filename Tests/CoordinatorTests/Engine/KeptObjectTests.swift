@@ -60,9 +60,7 @@ struct KeptObjectTests {
         let conflict = try #require(try nodes[0].conflicts(kind: .uniqueness).first)
         let kept = pairs[place].parent
         let side = try #require(conflict.sides.first { $0.object == kept }?.dot)
-        _ =
-            try nodes[0].coordinator.resolve(
-                conflict.id, .side(side), sides: conflict.sides.compactMap(\.dot)) as SaveResult
+        try nodes[0].resolve(conflict.id, .side(side), sides: conflict.sides.compactMap(\.dot))
         #expect(try nodes[0].row(kept)?.objectID == kept)
         let children = pairs.map(\.child)
         for child in children { #expect(try nodes[0].row(child) != nil) }

@@ -45,7 +45,7 @@ struct KeptSideTests {
     private static func keep(_ account: ManagedObjectID, _ node: EngineNode) throws {
         let conflict = try #require(try node.conflicts(kind: .uniqueness).first)
         let side = try #require(conflict.sides.first { $0.object?.row == account.row }?.dot)
-        _ = try node.coordinator.resolve(conflict.id, .sideOf(account, side)) as SaveResult
+        try node.resolve(conflict.id, .sideOf(account, side))
     }
 
     @Test(
@@ -96,9 +96,7 @@ struct KeptSideTests {
         let accounts = try Self.accounts(nodes) { node in
             .reference(try node.insert("Profile").row)
         }
-        let error = #expect(throws: CoordinatorError.self) {
-            try Self.keep(accounts[0], nodes[0])
-        }
+        let error = #expect(throws: CoordinatorError.self) { try Self.keep(accounts[0], nodes[0]) }
         #expect(error?.code == .deleteDenied)
     }
 }

@@ -10,8 +10,7 @@ import Testing
 
     init() throws {
         let model = try EngineModel.everything()
-        a = try EngineNode(model, node: 1)
-        b = try EngineNode(model, node: 2)
+        (a, b) = try EngineNode.pair(model)
         c = try EngineNode(model, node: 3)
     }
 
@@ -22,11 +21,9 @@ import Testing
         let note = try a.insert("Note", [:], [.init(name: "tags", kind: .add, members: [tag.row])])
         try exchange(a, b, c)
         for kind in [RelationshipOperation.Kind.remove, .add] {
-            try a.save(
-                try a.change(note, [:], [.init(name: "tags", kind: kind, members: [tag.row])]))
+            try a.update(note, [:], [.init(name: "tags", kind: kind, members: [tag.row])])
         }
-        try b.save(
-            try b.change(note, [:], [.init(name: "tags", kind: .remove, members: [tag.row])]))
+        try b.update(note, [:], [.init(name: "tags", kind: .remove, members: [tag.row])])
         return (note, tag)
     }
 

@@ -47,17 +47,14 @@ struct LostStoreTests {
                 try lost.insertion("Item", -1, ["name": .string("b")]),
             ], saveID: "once")
         for index in request.operations.indices { request.operations[index].name = "@\(index)" }
-        let outcome = try lost.coordinator.save(request)
+        let outcome = try lost.save(request)
         try keeper.take(from: lost)
         lost.close()
 
         let node = try EngineNode(model, node: 2)
         try node.take(from: keeper)
         for isReopened in [false, true] {
-            if isReopened {
-                node.close()
-                try node.open()
-            }
+            if isReopened { try node.reopen() }
             let known = try #require(try node.coordinator.read { try $0.savedAnswer("once") })
             #expect(known.isRebuilt && known.transaction == outcome.transaction)
             #expect(known.timestamp == outcome.timestamp && known.seen == outcome.seen)
@@ -65,7 +62,7 @@ struct LostStoreTests {
             #expect(known.insertedRows.allSatisfy { $0.name == nil })
             // What was applied waits for the disk; a client that gets an answer has waited for it.
             #expect(node.coordinator.isAwaitingDisk(known) == !isReopened)
-            let again = try node.coordinator.save(request)
+            let again = try node.save(request)
             #expect(again.transaction == outcome.transaction)
             #expect(again.insertedRows == outcome.insertedRows)
             #expect(!node.coordinator.isAwaitingDisk(again))
@@ -85,12 +82,12 @@ struct LostStoreTests {
                 try lost.insertion("Item", -1, ["name": .string("a")]),
                 try lost.insertion("Item", -2, ["name": .string("b")]),
             ], mergePolicy: .mergeByPropertyObjectTrump, saveID: "once")
-        let outcome = try lost.coordinator.save(request)
+        let outcome = try lost.save(request)
         #expect(outcome.insertedRows.count == 2)
         try keeper.take(from: lost)
         let node = try EngineNode(model, node: 2)
         try node.take(from: keeper)
-        let again = try node.coordinator.save(request)
+        let again = try node.save(request)
         #expect(again.transaction == outcome.transaction && again.insertedRows.isEmpty)
         #expect(try node.coordinator.read { try $0.count(FetchRequest("Item")) } == 2)
     }

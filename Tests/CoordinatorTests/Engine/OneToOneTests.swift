@@ -31,9 +31,7 @@ struct OneToOneTests {
     ) throws -> (person: ManagedObjectID, stander: ManagedObjectID, loser: ManagedObjectID) {
         let person = try nodes[0].insert("Person")
         try exchange(nodes[0], nodes[1])
-        let badges = try nodes.map {
-            try $0.insert("Badge", ["holder": .reference(person.row)])
-        }
+        let badges = try nodes.map { try $0.insert("Badge", ["holder": .reference(person.row)]) }
         try exchange(nodes[0], nodes[1])
         let shown = try nodes[0].members(person, "badge")
         let stander = try #require(badges.first { shown == [$0.row] })
@@ -106,10 +104,9 @@ struct OneToOneTests {
         let nodes = try Self.nodes(policy, isOptional: false)
         let (person, stander, loser) = try Self.contested(nodes)
         try nodes[0].update(stander, ["number": .string("7"), "holder": .reference(person.row)])
-        try nodes[0].save(
-            try nodes[0].change(
-                person, ["name": .string("Ann")],
-                [.init(name: "badge", kind: .replace, members: [stander.row])]))
+        try nodes[0].update(
+            person, ["name": .string("Ann")],
+            [.init(name: "badge", kind: .replace, members: [stander.row])])
         try exchange(nodes[0], nodes[1])
         for node in nodes {
             #expect(try node.value(stander, "number") == .string("7"))
@@ -144,23 +141,18 @@ struct OneToOneTests {
             #expect(conflict.violation == .missingMandatoryProperty)
             #expect(conflict.sides.map(\.value) == [.null])
             #expect(conflict.sides.map(\.dot) == [result.transaction])
-            #expect(
-                try node.code { let _: SaveResult = try node.coordinator.undo(conflict.id) }
-                    == .cannotBeUndone)
+            #expect(try node.code { try node.undo(conflict.id) } == .cannotBeUndone)
             #expect(try node.coordinator.verify().isOK)
         }
         // Nothing is no decision, and an edit of something else none either.
         let id = try nodes[1].onlyConflict().id
         let nothing: [String: PropertyValue] = ["holder": .null]
         #expect(
-            try nodes[1].code {
-                let _: SaveResult = try nodes[1].coordinator.resolve(id, .values(nothing))
-            } == .validationFailed)
+            try nodes[1].code { try nodes[1].resolve(id, .values(nothing)) } == .validationFailed)
         try nodes[1].update(loser, ["number": .string("7")])
         #expect(try nodes[1].onlyConflict().id == id)
         let third = try nodes[1].insert("Person")
-        let _: SaveResult = try nodes[1].coordinator.resolve(
-            id, .values(["holder": .reference(third.row)]))
+        try nodes[1].resolve(id, .values(["holder": .reference(third.row)]))
         try exchange(nodes[0], nodes[1])
         for node in nodes {
             #expect(try node.members(third, "badge") == [loser.row])
@@ -188,9 +180,7 @@ struct OneToOneTests {
         let nodes = try (1...3).map { try EngineNode(model, node: $0) }
         let person = try nodes[0].insert("Person")
         try exchange(nodes[0], nodes[1], nodes[2])
-        let badges = try nodes.map {
-            try $0.insert("Badge", ["holder": .reference(person.row)])
-        }
+        let badges = try nodes.map { try $0.insert("Badge", ["holder": .reference(person.row)]) }
         try exchange(nodes[0], nodes[1], nodes[2])
         let losers = try badges.filter { try nodes[0].value($0, "holder") == .null }
         #expect(losers.count == 2)

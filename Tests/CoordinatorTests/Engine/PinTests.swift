@@ -10,11 +10,7 @@ import Testing
     private let node: EngineNode
     private let other: EngineNode
 
-    init() throws {
-        let model = try EngineModel.everything()
-        node = try EngineNode(model, node: 1)
-        other = try EngineNode(model, node: 2)
-    }
+    init() throws { (node, other) = try EngineNode.pair() }
 
     private func names(_ pin: GenerationPin?) throws -> [PropertyValue] {
         let position = try #require(try node.entity("Tag").position(of: "name"))
@@ -29,7 +25,7 @@ import Testing
         let second = try node.coordinator.pinCurrentGeneration()
         #expect(first === second)
         #expect(node.coordinator.pinStatus.count == 1)
-        _ = try node.insert("Tag")
+        try node.insert("Tag")
         let third = try node.coordinator.pinCurrentGeneration()
         #expect(third !== first)
         #expect(node.coordinator.pinStatus.count == 2)
@@ -79,7 +75,7 @@ import Testing
     func released() throws {
         var pin: GenerationPin? = try node.coordinator.pinCurrentGeneration()
         let token = try #require(pin).token
-        _ = try node.insert("Tag")
+        try node.insert("Tag")
         pin = nil
         #expect(node.coordinator.pinStatus.count == 0)
         #expect(try node.code { _ = try node.coordinator.pin(token) } == .queryGenerationExpired)
@@ -92,7 +88,7 @@ import Testing
         var pins: [GenerationPin] = []
         for _ in 0..<128 {
             pins.append(try node.coordinator.pinCurrentGeneration())
-            _ = try node.insert("Tag")
+            try node.insert("Tag")
         }
         #expect(try node.code { _ = try node.coordinator.pinCurrentGeneration() } == .limitExceeded)
         #expect(try names(pins[3]).count == 3)
@@ -113,7 +109,7 @@ import Testing
         }
         try node.open()
         let pin = try node.coordinator.pinCurrentGeneration()
-        _ = try node.insert("Tag")
+        try node.insert("Tag")
         for step in [Int64(86_400_000), -172_800_000] {
             wall.withLock { $0 = UInt64(Int64($0) + step) }
             #expect(node.coordinator.maintain() == 0)
@@ -141,7 +137,7 @@ import Testing
         now.withLock { $0 += 900 }
         let second = try node.coordinator.pinCurrentGeneration()
         #expect(first === second)
-        _ = try node.insert("Tag")
+        try node.insert("Tag")
         now.withLock { $0 += 1_000 }
         // To read through a pin is not to pin.
         #expect(try node.coordinator.pin(second.token) === second)
@@ -161,9 +157,7 @@ import Testing
         let id = try node.insert("Tag")
         let text = String(repeating: "x", count: 100_000)
         func write(_ times: Int) throws {
-            for number in 0..<times {
-                try node.update(id, ["name": .string("\(number)" + text)])
-            }
+            for number in 0..<times { try node.update(id, ["name": .string("\(number)" + text)]) }
         }
         var pin: GenerationPin? = try node.coordinator.pinCurrentGeneration()
         try write(250)

@@ -1,5 +1,6 @@
 import Coordinator
 import Merge
+import TestSupport
 import Testing
 
 /// Nodes that save at random and hear of each other in random, causally valid order.
@@ -98,7 +99,7 @@ struct RandomCluster {
         }
         let policy = MergePolicy.allCases.randomElement(using: &random) ?? .error
         let request = SaveRequest(operations: operations, mergePolicy: policy)
-        try attempt { _ = try node.coordinator.save(request) }
+        try attempt { try node.save(request) }
     }
 
     private mutating func operation(

@@ -21,7 +21,7 @@ import Testing
     }
 
     init() throws {
-        node = try EngineNode(try EngineModel.everything(), node: 1)
+        node = try EngineNode()
         node.close()
         let clock = clock
         node.configure = { $0.monotonicMilliseconds = { clock.tick() } }
@@ -53,7 +53,7 @@ import Testing
             #expect(try count(pin, milliseconds: 500) == all)
             #expect(try count(pin, milliseconds: .max) == all)
         }
-        _ = try node.insert("Tag")
+        try node.insert("Tag")
     }
 
     @Test("Of many short queries the time of all counts")

@@ -18,7 +18,7 @@ struct ReadableSaveTests {
         let other = try EngineNode(TestStore.standardModel(), node: 2)
         try exchange(node, other)
         #expect(try other.row(item) != nil)
-        _ = try other.insert("Item")
+        try other.insert("Item")
         try exchange(node, other)
     }
 
@@ -42,12 +42,12 @@ struct ReadableSaveTests {
         }
         let most = Transaction.Bounds.shapes
         let error = #expect(throws: CoordinatorError.self) {
-            try node.coordinator.save(SaveRequest(operations: operations(most + 1), isBulk: true))
+            try node.save(SaveRequest(operations: operations(most + 1), isBulk: true))
         }
         #expect(error?.code == .limitExceeded)
         let request = FetchRequest("Sparse")
         #expect(try node.coordinator.read { try $0.count(request) } == 0)
-        _ = try node.coordinator.save(SaveRequest(operations: operations(most), isBulk: true))
+        try node.save(SaveRequest(operations: operations(most), isBulk: true))
         let other = try EngineNode(model, node: 2)
         try exchange(node, other)
         #expect(try other.coordinator.read { try $0.count(request) } == most)

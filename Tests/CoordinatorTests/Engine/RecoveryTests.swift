@@ -1,6 +1,5 @@
 import Foundation
 import Merge
-import Synchronization
 import Testing
 
 @testable import Coordinator
@@ -8,54 +7,12 @@ import Testing
 /// Openings of stores that are new, the node's own, older than that, or copied; and what an
 /// opening must never use again.
 @Suite struct RecoveryTests {
-    /// The system's files. One write fails: before it is done, or after.
-    private final class FailingFiles: StoreFiles {
-        private let system = SystemFiles()
-        private let left: Mutex<Int>
-        private let isDone: Bool
-
-        init(failingWrite: Int, isDone: Bool) {
-            left = Mutex(failingWrite)
-            self.isDone = isDone
-        }
-
-        func lock(storePath: String) throws -> any StoreLock {
-            try system.lock(storePath: storePath)
-        }
-
-        func size(of path: String) -> UInt64? { system.size(of: path) }
-        func room(beside path: String) -> UInt64? { system.room(beside: path) }
-
-        func read(_ path: String, from offset: UInt64, count: Int) -> [UInt8]? {
-            system.read(path, from: offset, count: count)
-        }
-
-        func rewrite(_ path: String) throws { try system.rewrite(path) }
-        func remove(_ path: String) throws { try system.remove(path) }
-
-        func write(_ bytes: [UInt8], to path: String, at offset: UInt64) throws {
-            try system.write(bytes, to: path, at: offset)
-        }
-
-        func move(_ path: String, to other: String) throws { try system.move(path, to: other) }
-        func link(_ path: String, as other: String) throws { try system.link(path, as: other) }
-
-        func replace(_ path: String, with bytes: [UInt8]) throws {
-            let fails = left.withLock { left in
-                left -= 1
-                return left == 0
-            }
-            if !fails || isDone { try system.replace(path, with: bytes) }
-            if fails { throw CoordinatorError(.inputOutput, "The power failed.") }
-        }
-    }
-
     private let node: EngineNode
     private var side: String { node.path + "-incarnation" }
 
     init() throws {
-        node = try EngineNode(try EngineModel.everything())
-        _ = try node.insert("Tag")
+        node = try EngineNode()
+        try node.insert("Tag")
     }
 
     private func open(
@@ -73,6 +30,13 @@ import Testing
         let coordinator = try open()
         defer { coordinator.close() }
         return coordinator.recovery
+    }
+
+    /// Opens the store and has somebody vouch for it; it is closed again.
+    private func vouch() throws {
+        let coordinator = try open()
+        defer { coordinator.close() }
+        try coordinator.vouch()
     }
 
     private func contents() throws -> Data {
@@ -113,7 +77,7 @@ import Testing
                 coordinator.close()
                 let middle = try contents()
                 try node.open()
-                _ = try node.insert("Tag")
+                try node.insert("Tag")
                 node.close()
                 try restore(middle)
             } else {
@@ -121,9 +85,7 @@ import Testing
             }
             #expect(try recovery() == .restored)
             #expect(try recovery() == .restored)
-            let coordinator = try open()
-            try coordinator.vouch()
-            coordinator.close()
+            try vouch()
             #expect(try recovery() == .none)
         }
     }
@@ -133,7 +95,7 @@ import Testing
         try node.coordinator.vouch()
         let early = try Data(contentsOf: URL(fileURLWithPath: node.path))
         let log = try Data(contentsOf: URL(fileURLWithPath: node.path + "-wal"))
-        _ = try node.insert("Tag")
+        try node.insert("Tag")
         node.close()
         try restore(early)
         try log.write(to: URL(fileURLWithPath: node.path + "-wal"))
@@ -152,9 +114,7 @@ import Testing
             try #require(FileManager.default.contents(atPath: other.path + "-incarnation")),
             Data("tributary-incarnation 1\nstore 5".utf8), Data(),
         ] {
-            let coordinator = try open()
-            try coordinator.vouch()
-            coordinator.close()
+            try vouch()
             try bytes.write(to: URL(fileURLWithPath: side))
             #expect(try recovery() == .restored)
         }
@@ -167,7 +127,9 @@ import Testing
         try node.coordinator.vouch()
         node.close()
         let code = try node.code {
-            _ = try open { $0.files = FailingFiles(failingWrite: write, isDone: isDone) }
+            _ = try open {
+                $0.files = FailingFiles(failing: write, isDone: isDone, onlyReplacing: true)
+            }
         }
         #expect(code == .inputOutput)
         let coordinator = try open()
@@ -189,7 +151,9 @@ import Testing
         #expect(try recovery() == .none)
         try restore(backup)
         let code = try node.code {
-            _ = try open { $0.files = FailingFiles(failingWrite: 1, isDone: isDone) }
+            _ = try open {
+                $0.files = FailingFiles(failing: 1, isDone: isDone, onlyReplacing: true)
+            }
         }
         #expect(code == .inputOutput)
         #expect(try recovery() == .restored)
@@ -214,14 +178,14 @@ import Testing
         let other = try EngineNode(node.model, node: 2)
         let tag = try other.insert("Tag", ["name": .string("x")])
         node.coordinator.setSaving(allowed: false)
-        #expect(try node.code { _ = try node.insert("Tag") } == .recovering)
+        #expect(try node.code { try node.insert("Tag") } == .recovering)
         try node.take(from: other)
         #expect(try node.value(tag, "name") == .string("x"))
         try node.coordinator.outgrow()
         #expect(node.coordinator.recovery == .restored)
         try node.coordinator.vouch()
         node.coordinator.setSaving(allowed: true)
-        _ = try node.insert("Tag")
+        try node.insert("Tag")
     }
 
     // MARK: What is never used again

@@ -8,7 +8,7 @@ import Testing
 @Suite struct RememberedIncarnationTests {
     private let node: EngineNode
 
-    init() throws { node = try EngineNode(try EngineModel.everything()) }
+    init() throws { node = try EngineNode() }
 
     private func actor(_ number: Int, _ incarnation: UInt64) throws -> ActorID {
         ActorID(node: try #require(NodeID(number)), incarnation: incarnation)
@@ -21,8 +21,7 @@ import Testing
         }
         let expected = [try actor(3, 4), try actor(7, .max)]
         #expect(try node.coordinator.rememberedIncarnations == expected)
-        node.close()
-        try node.open()
+        try node.reopen()
         #expect(try node.coordinator.rememberedIncarnations == expected)
     }
 
@@ -30,13 +29,11 @@ import Testing
     func founders() throws {
         #expect(node.coordinator.recovery == .new)
         try node.coordinator.noteFounder()
-        node.close()
-        try node.open()
+        try node.reopen()
         #expect(node.coordinator.recovery == .founder)
         let founders = [try #require(node.coordinator.actor), try actor(7, .max)]
         try node.coordinator.vouch(founders: founders)
-        node.close()
-        try node.open()
+        try node.reopen()
         #expect(node.coordinator.recovery == .none)
         #expect(try node.coordinator.founders == founders)
         let backup = node.path + "-backup"
@@ -52,14 +49,13 @@ import Testing
         #expect(try node.coordinator.formerIncarnations == [])
         var lives = [try #require(node.coordinator.actor)]
         for _ in 0..<2 {
-            node.close()
-            try node.open()
+            try node.reopen()
             #expect(try node.coordinator.formerIncarnations == lives)
             lives.append(try #require(node.coordinator.actor))
         }
         // What another store of this node has saved comes back from a peer.
         let other = try EngineNode(node.model, node: Int(node.node.rawValue))
-        _ = try other.insert("Tag")
+        try other.insert("Tag")
         let peer = try EngineNode(node.model, node: 9)
         try peer.take(from: other)
         // Within a second chance alone says which is the later one.
@@ -73,8 +69,7 @@ import Testing
         }
         let own = try #require(successor.coordinator.actor)
         try successor.take(from: peer)
-        successor.close()
-        try successor.open()
+        try successor.reopen()
         #expect(try successor.coordinator.formerIncarnations == [own])
     }
 

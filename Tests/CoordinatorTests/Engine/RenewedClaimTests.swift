@@ -52,7 +52,7 @@ struct RenewedClaimTests {
         try nodes[2].update(persons[1], ["seat": .reference(seat.row)])
         try nodes[0].take(from: nodes[1])
         try nodes[2].take(from: nodes[1])
-        _ = try nodes[1].coordinator.save(
+        try nodes[1].save(
             SaveRequest(
                 operations: try persons.filter { $0 != persons[1] }.map {
                     try nodes[1].change($0, ["name": .string("renewed")])

@@ -17,8 +17,7 @@ import Testing
     func repeated() throws {
         // As after an answer that was lost: the first context is gone with its client.
         let changes: (ManagedObjectContext) throws -> ManagedObject = { context in
-            let item = context.insert("Item")
-            item["p"] = "once"
+            let item = context.insert("Item", ["p": "once"])
             return item
         }
         let first = store.context()

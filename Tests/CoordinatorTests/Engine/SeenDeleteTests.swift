@@ -43,8 +43,7 @@ struct SeenDeleteTests {
                         ]),
                 ]
             })
-        here = try EngineNode(model, node: 1)
-        there = try EngineNode(model, node: 2)
+        (here, there) = try EngineNode.pair(model)
     }
 
     private static func name(_ entity: String, _ policy: MergePolicy) -> String {
@@ -84,7 +83,7 @@ struct SeenDeleteTests {
             let derived = try node.coordinator.read { try $0.derivedChanges(of: deletion) }
             #expect(derived == [DerivedChange(object: item, property: "owner", target: nil)])
         }
-        _ = try there.insert("Item")
+        try there.insert("Item")
         let vector = try there.vector
         _ = try there.coordinator.tendHistory(
             Self.nothing, HistoryKnowledge(stable: vector, elsewhere: vector))
@@ -100,7 +99,7 @@ struct SeenDeleteTests {
                 try here.deletion(owner), try here.change(item, ["name": .string("x")]),
             ]
             if !isDeletedFirst { operations.reverse() }
-            let saved = try here.coordinator.save(SaveRequest(operations: operations))
+            let saved = try here.save(SaveRequest(operations: operations))
             let dot = try #require(saved.transaction)
             try exchange(here, there)
             for node in [here, there] {
@@ -196,9 +195,7 @@ struct SeenDeleteTests {
     @Test("A claim that lost to another's is no conflict any more once a delete has seen both")
     func lostClaim() throws {
         let (owner, _) = try pair()
-        for node in [here, there] {
-            _ = try node.insert("Badge", ["holder": .reference(owner.row)])
-        }
+        for node in [here, there] { try node.insert("Badge", ["holder": .reference(owner.row)]) }
         try exchange(here, there)
         for node in [here, there] { #expect(try dangling(node).count == 1) }
         _ = try there.delete(owner)
@@ -211,9 +208,8 @@ struct SeenDeleteTests {
         let owner = try here.insert("Owner")
         let late = try here.insert("Badge")
         try exchange(here, there)
-        try here.save(
-            try here.change(late, ["holder": .reference(owner.row), "name": .string("here")]))
-        _ = try there.insert("Badge", ["holder": .reference(owner.row), "name": .string("x")])
+        try here.update(late, ["holder": .reference(owner.row), "name": .string("here")])
+        try there.insert("Badge", ["holder": .reference(owner.row), "name": .string("x")])
         try there.update(late, ["name": .string("there")])
         try exchange(here, there)
         for node in [here, there] { #expect(try dangling(node).count == 1) }
@@ -255,9 +251,7 @@ struct SeenDeleteTests {
         }
     }
 
-    @Test(
-        "A reference that comes to be shown once the tombstone is collected is not lost without a word"
-    )
+    @Test("A reference first shown after the tombstone's collection is not lost without a word")
     func shownLate() throws {
         let model = try ManagedObjectModel(entities: [
             EntityDescription("Owner", attributes: [.init("name", .string)]),
@@ -265,8 +259,7 @@ struct SeenDeleteTests {
                 "Card", attributes: [.init("number", .integer64)],
                 relationships: [.init("owner", to: "Owner")], uniquenessConstraints: [["number"]]),
         ])
-        let here = try EngineNode(model, node: 1)
-        let there = try EngineNode(model, node: 2)
+        let (here, there) = try EngineNode.pair(model)
         let owner = try here.insert("Owner")
         try exchange(here, there)
         let first = try here.insert("Card", ["number": .integer(1)])

@@ -25,7 +25,7 @@ struct ShownRegisterTests {
         #expect(try here.value(first, "name") == .string("Eve"))
         #expect(register.visible.value == .string("Eve"))
         #expect(register.siblings == [register.visible])
-        let version = try #require(try here.row(first)?.version)
+        let version = try here.version(first)
         #expect(version.eclipsed.map(\.row) == [second.row])
         #expect("\(version)".allSatisfy { $0 != "~" })
         #expect(RowVersion("\(version)") == version)

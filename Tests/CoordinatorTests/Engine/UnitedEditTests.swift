@@ -30,9 +30,7 @@ struct UnitedEditTests {
         let first = try nodes[0].insert("Tag", ["name": .string("b"), "note": .string("one")])
         try nodes[1].take(from: nodes[0])
         let second = try nodes[0].insert("Tag", ["name": .string("a"), "note": .string("two")])
-        for tag in [first, second] {
-            _ = try nodes[0].insert("Task", ["tag": .reference(tag.row)])
-        }
+        for tag in [first, second] { try nodes[0].insert("Task", ["tag": .reference(tag.row)]) }
         try body([first, second])
         try nodes[1].update(first, ["name": .string("a")])
         try nodes[0].take(from: nodes[1])
@@ -51,9 +49,7 @@ struct UnitedEditTests {
         var objects: [ManagedObjectID: ManagedObject] = [:]
         let (shown, eclipsed) = try Self.tags(nodes) { tags in
             try context.performAndWait {
-                for tag in tags {
-                    objects[tag] = try context.existingObject(with: tag)
-                }
+                for tag in tags { objects[tag] = try context.existingObject(with: tag) }
             }
         }
         let (edited, deleted) = isShownDeleted ? (eclipsed, shown) : (shown, eclipsed)
@@ -92,7 +88,7 @@ struct UnitedEditTests {
             ]
         }
         if !isDeleteFirst { operations.reverse() }
-        let result = try nodes[0].coordinator.save(
+        let result = try nodes[0].save(
             SaveRequest(operations: operations, mergePolicy: .mergeByPropertyObjectTrump))
         #expect(result.rows.contains { $0.objectID == shown && $0.version != nil })
         #expect(result.rows.contains { $0.objectID == eclipsed && $0.version == nil })
@@ -116,9 +112,7 @@ struct UnitedEditTests {
             try nodes[0].deletion(eclipsed, version: versions[eclipsed]),
         ]
         if isDeleteFirst { operations.reverse() }
-        let code = try nodes[0].code {
-            _ = try nodes[0].coordinator.save(SaveRequest(operations: operations))
-        }
+        let code = try nodes[0].code { try nodes[0].save(SaveRequest(operations: operations)) }
         #expect(code == .mergeConflict)
         #expect(try nodes[0].value(shown, "colour") == .null)
         #expect(try nodes[0].members(shown, "tasks").count == 2)
@@ -141,7 +135,7 @@ struct UnitedEditTests {
                 eclipsed, ["note": .string("by the other")], version: versions[eclipsed]),
         ]
         if !isShownFirst { operations.reverse() }
-        _ = try nodes[0].coordinator.save(
+        try nodes[0].save(
             SaveRequest(operations: operations, mergePolicy: .mergeByPropertyObjectTrump))
         let stands = try nodes[0].value(shown, "note")
         var told: [PropertyValue] = []

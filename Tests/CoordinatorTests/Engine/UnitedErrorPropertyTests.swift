@@ -21,8 +21,7 @@ struct UnitedErrorPropertyTests {
                     .init("phone", .string, mergePolicy: .error),
                 ], uniquenessConstraints: [["email"]])
         ])
-        here = try EngineNode(model, node: 1)
-        there = try EngineNode(model, node: 2)
+        (here, there) = try EngineNode.pair(model)
     }
 
     private func insert(
@@ -80,9 +79,7 @@ struct UnitedErrorPropertyTests {
         let (shown, eclipsed) = try unite()
         let conflict = try #require(try there.conflicts(.unresolved).first)
         let dots = conflict.sides.compactMap(\.dot)
-        let result =
-            try there.coordinator.resolve(
-                conflict.id, .side(dots[chosen]), sides: dots) as SaveResult
+        let result = try there.resolve(conflict.id, .side(dots[chosen]), sides: dots)
         #expect(result.transaction != nil)
         try exchange(here, there)
         let number = PropertyValue.string(chosen == 0 ? "111" : "222")
@@ -93,9 +90,7 @@ struct UnitedErrorPropertyTests {
         }
         // Each of them has it, whichever is shown.
         let key = try #require(try here.conflicts(kind: .uniqueness).first)
-        for side in key.sides {
-            #expect(side.row.first { $0.name == "phone" }?.value == number)
-        }
+        for side in key.sides { #expect(side.row.first { $0.name == "phone" }?.value == number) }
         #expect(key.sides.map(\.object) == [shown, eclipsed])
         try expectConverged()
     }
@@ -108,7 +103,7 @@ struct UnitedErrorPropertyTests {
                 == .unresolvedConflict)
         try here.update(shown, ["name": .string("Ada L.")])
         #expect(try here.conflicts(.unresolved).count == 1)
-        try here.save(try here.change(shown, ["phone": .string("333")], resolves: true))
+        try here.update(shown, ["phone": .string("333")], resolves: true)
         try exchange(here, there)
         for node in [here, there] {
             #expect(try node.value(shown, "phone") == .string("333"))
@@ -125,9 +120,7 @@ struct UnitedErrorPropertyTests {
             #expect(try node.conflicts(.unresolved).count == 1)
         }
         let key = try #require(try here.conflicts(kind: .uniqueness).first)
-        _ =
-            try here.coordinator.resolve(
-                key.id, .change([eclipsed: ["email": .string("grace")]])) as SaveResult
+        try here.resolve(key.id, .change([eclipsed: ["email": .string("grace")]]))
         try exchange(here, there)
         for node in [here, there] {
             #expect(try node.conflicts(.unresolved).isEmpty)
@@ -150,9 +143,7 @@ struct UnitedErrorPropertyTests {
         #expect(key.sides.map(\.isVisible) == marks)
     }
 
-    @Test(
-        "No side of a united object's conflict is marked as visible where another object's value is shown"
-    )
+    @Test("No side of a united object's conflict is visible where another object's value is shown")
     func covered() throws {
         let first = try here.insert("Person", ["email": .string("ada")])
         let second = try here.insert("Person", ["email": .string("bob")])
@@ -165,7 +156,7 @@ struct UnitedErrorPropertyTests {
             try #require(try here.conflicts(kind: .update).first).sides.map(\.isVisible)
         }
         #expect(try marks() == [false, true])
-        try there.save(try there.change(second, ["email": .string("ada")]), policy: Self.latest)
+        try there.update(second, ["email": .string("ada")], policy: Self.latest)
         try exchange(here, there)
         #expect(try here.value(first, "name") == .string("z"))
         #expect(try marks() == [false, false])

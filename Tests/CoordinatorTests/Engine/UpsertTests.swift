@@ -37,8 +37,7 @@ struct UpsertTests {
                     "boss": .reference(next),
                 ], [.init(name: "friends", kind: .add, members: [next])])
         }
-        let result = try node.coordinator.save(
-            SaveRequest(operations: operations, mergePolicy: policy))
+        let result = try node.save(SaveRequest(operations: operations, mergePolicy: policy))
         var rows = stored.map(\.row)
         rows[2] = result.insertedRows[2].row
         #expect(result.insertedRows.map(\.row) == rows)
@@ -65,7 +64,7 @@ struct UpsertTests {
             try node.insertion(
                 "Person", -1 - $0, ["code": .string("\($0)"), "name": .string("old")])
         }
-        let people = try node.coordinator.save(SaveRequest(operations: inserts)).insertedRows.map {
+        let people = try node.save(SaveRequest(operations: inserts)).insertedRows.map {
             ManagedObjectID(entityName: $0.entityName, row: $0.row)
         }
         // The last, whose key its predecessor wants, stays as it is.
@@ -73,7 +72,7 @@ struct UpsertTests {
             try node.change(
                 person, ["code": .string("\(place + 1)"), "name": .string("new \(place)")])
         }
-        let result = try node.coordinator.save(
+        let result = try node.save(
             SaveRequest(operations: operations, mergePolicy: .mergeByPropertyStoreTrump))
         #expect(result.rows.count == Int(count))
         for place in [0, 1, Int(count) - 1, Int(count)] {
@@ -83,7 +82,7 @@ struct UpsertTests {
         }
         // Where the last makes way as well, all move on.
         let last = try node.change(people[Int(count)], ["code": .string("\(count + 1)")])
-        _ = try node.coordinator.save(
+        try node.save(
             SaveRequest(operations: operations + [last], mergePolicy: .mergeByPropertyStoreTrump))
         for place in [0, 1, Int(count)] {
             #expect(try node.value(people[place], "code") == .string("\(place + 1)"))

@@ -70,8 +70,8 @@ struct ViolationTests {
                 number == 0 ? "Captain" : "Player", Int64(-10 - number),
                 ["team": .reference(RowID(-1))])
         }
-        let coaches = RelationshipOperation(name: "coaches", kind: .add, members: [RowID(-2)])
-        let result = try node.coordinator.save(
+        let coaches = RelationshipOperation.add(RowID(-2), to: "coaches")
+        let result = try node.save(
             SaveRequest(
                 operations: [
                     try node.insertion("Team", -1, ["name": .string(name)], [coaches]),
@@ -127,11 +127,9 @@ struct ViolationTests {
         let id = try #require(ConflictID("Medal.\(medal.row).holder.target"))
         // Nothing is no decision here.
         let side = try #require(try one.coordinator.read { try $0.conflict(id) }?.sides.first?.dot)
-        #expect(
-            try one.code { let _: SaveResult = try one.coordinator.resolve(id, .side(side)) }
-                == .validationFailed)
+        #expect(try one.code { try one.resolve(id, .side(side)) } == .validationFailed)
         let another = PropertyValue.reference(players[2].row)
-        let _: SaveResult = try one.coordinator.resolve(id, .values(["holder": another]))
+        try one.resolve(id, .values(["holder": another]))
         try meet()
         for node in nodes {
             #expect(try node.value(medal, "holder") == another)
@@ -149,7 +147,7 @@ struct ViolationTests {
         try one.delete(players[0])
         try meet()
         #expect(try one.conflicts(kind: .dangling).count == 1)
-        try one.save(try one.change(players[0], ["name": .string("back")], resolves: true))
+        try one.update(players[0], ["name": .string("back")], resolves: true)
         try meet()
         for node in nodes {
             #expect(try node.conflicts(kind: .dangling).isEmpty)
@@ -184,9 +182,7 @@ struct ViolationTests {
             #expect(
                 try node.code { try node.update(team, ["town": .string("x")]) }
                     == .validationFailed)
-            #expect(
-                try node.code { let _: SaveResult = try node.coordinator.undo(conflict.id) }
-                    == .cannotBeUndone)
+            #expect(try node.code { try node.undo(conflict.id) } == .cannotBeUndone)
         }
         let player = try two.insert("Player", ["team": .reference(team.row)])
         let dot = try #require(try two.vector.entries.last { $0.actor.node == two.node })
@@ -223,7 +219,7 @@ struct ViolationTests {
         #expect(conflict.violation == .relationshipExceedsMaximumCount)
         #expect(conflict.explanation.text.contains("may have 3 objects and has more"))
         // One more changes nothing; a delete of two brings it within bounds.
-        _ = try nodes[2].insert("Player", ["team": .reference(team.row)])
+        try nodes[2].insert("Player", ["team": .reference(team.row)])
         try meet()
         #expect(try counts() == [conflict])
         try one.save(try one.deletion(more[0]), try one.deletion(players[0]))
@@ -237,10 +233,10 @@ struct ViolationTests {
         let others = try (1...2).map { _ in try one.insert("Coach") }
         try meet()
         func add(_ coach: ManagedObjectID) -> RelationshipOperation {
-            RelationshipOperation(name: "coaches", kind: .add, members: [coach.row])
+            .add(coach.row, to: "coaches")
         }
-        try one.save(try one.change(team, [:], [add(others[0])]))
-        try two.save(try two.change(team, [:], [add(others[1])]))
+        try one.update(team, [:], [add(others[0])])
+        try two.update(team, [:], [add(others[1])])
         try meet()
         #expect(try counts().map(\.violation) == [.relationshipExceedsMaximumCount])
         #expect(try counts().map(\.id.subject) == ["coaches.count"])
@@ -248,13 +244,13 @@ struct ViolationTests {
         try meet()
         #expect(try counts().isEmpty)
         // Each takes one away, one by the link and one with the object.
-        let remove = RelationshipOperation(name: "teams", kind: .remove, members: [team.row])
-        try one.save(try one.change(others[0], [:], [remove]))
+        let remove = RelationshipOperation.remove(team.row, from: "teams")
+        try one.update(others[0], [:], [remove])
         try two.delete(others[1])
         try meet()
         #expect(try counts().map(\.violation) == [.relationshipLacksMinimumCount])
         // Its link comes back with an object.
-        try two.save(try two.change(others[1], ["name": .string("back")], resolves: true))
+        try two.update(others[1], ["name": .string("back")], resolves: true)
         try meet()
         #expect(try counts().isEmpty)
     }
@@ -264,13 +260,13 @@ struct ViolationTests {
         let (team, players) = try lackingTeam()
         #expect(try counts().count == 1)
         let id = try #require(try counts().first).id
-        let _: SaveResult = try one.coordinator.resolve(id, .delete)
+        try one.resolve(id, .delete)
         try meet()
         #expect(try counts().isEmpty)
         try two.save(
             try two.change(
                 team, ["town": .string("back")],
-                [RelationshipOperation(name: "players", kind: .add, members: [players[2].row])],
+                [.add(players[2].row, to: "players")],
                 resolves: true),
             try two.insertion("Player", -1, ["team": .reference(team.row)]))
         try meet()
@@ -283,7 +279,7 @@ struct ViolationTests {
         let second = try team(2, on: two)
         let coach = RelationshipOperation(
             name: "coaches", kind: .add, members: [try two.insert("Coach").row])
-        try two.save(try two.change(second.team, [:], [coach]))
+        try two.update(second.team, [:], [coach])
         try meet()
         let survivor = try #require(
             try [first, second.team].first { try one.row($0)?.objectID == $0 })
@@ -294,7 +290,7 @@ struct ViolationTests {
         let other = survivor == first ? second.team : first
         let id = try #require(try one.conflicts(kind: .uniqueness).first?.id)
         let change = ConflictResolution.change([other: ["name": .string("blues")]])
-        let _: SaveResult = try one.coordinator.resolve(id, change)
+        try one.resolve(id, change)
         try meet()
         #expect(try counts().isEmpty)
         for node in nodes {
@@ -309,7 +305,7 @@ struct ViolationTests {
     /// What a save is refused for.
     private func failures(_ operations: SaveOperation...) throws -> [ValidationFailure] {
         do {
-            _ = try one.coordinator.save(SaveRequest(operations: operations))
+            try one.save(SaveRequest(operations: operations))
         } catch let error as CoordinatorError {
             #expect(error.code == .validationFailed)
             return error.failures

@@ -1,4 +1,5 @@
 import Merge
+import TestSupport
 import Testing
 
 @testable import Coordinator
@@ -7,7 +8,7 @@ import Testing
 struct DifferentialTests {
     /// Random predicates that fit the model.
     private struct Generator {
-        var choices: Choices
+        var choices: SeededGenerator
 
         mutating func predicate(depth: Int) -> String {
             if depth > 0, choices.chance(45) {
@@ -127,7 +128,7 @@ struct DifferentialTests {
     @Test("random predicates give the same objects in SQL and in memory", arguments: 0..<6)
     func samePredicates(seed: UInt64) throws {
         let fixture = try FetchingFixture(seed: seed)
-        var generator = Generator(choices: Choices(seed: seed &* 77 &+ 5))
+        var generator = Generator(choices: SeededGenerator(seed: seed &* 77 &+ 5))
         let entity = try #require(fixture.model.entity(named: "Person"))
         let people = fixture.world.rows(of: "Person")
         var matched = 0
@@ -155,7 +156,7 @@ struct DifferentialTests {
     @Test("random orders, limits and offsets give the same objects in SQL and in memory")
     func sameOrder() throws {
         let fixture = try FetchingFixture(seed: 99, people: 30)
-        var choices = Choices(seed: 3)
+        var choices = SeededGenerator(seed: 3)
         let entity = try #require(fixture.model.entity(named: "Person"))
         let keys = [
             "name", "age", "weight", "ratio", "balance", "born", "isMember", "token", "home",

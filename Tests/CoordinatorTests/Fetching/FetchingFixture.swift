@@ -1,28 +1,8 @@
 import GRDB
 import Merge
+import TestSupport
 
 @testable import Coordinator
-
-/// A repeatable source of choices (SplitMix64).
-struct Choices: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-
-    mutating func pick<Element>(_ list: [Element]) -> Element {
-        list[Int(next() % UInt64(list.count))]
-    }
-
-    mutating func chance(_ percent: UInt64) -> Bool { next() % 100 < percent }
-}
 
 /// A small world: people with friends, pets and managers, in SQLite and in memory.
 struct FetchingFixture {
@@ -64,7 +44,7 @@ struct FetchingFixture {
 
     /// Fills the world at random.
     init(seed: UInt64, people: Int = 14) throws {
-        var choices = Choices(seed: seed)
+        var choices = SeededGenerator(seed: seed)
         model = try Self.model()
         world = World(model: model)
         let names = [
@@ -129,9 +109,7 @@ struct FetchingFixture {
         try queue.write { database in
             PredicateFunctions.register(on: database)
             for root in ["Person", "Group", "Animal", "Desk"] {
-                let family = world.objects.filter {
-                    model.entity(named: $0.entity)?.root == root
-                }
+                let family = world.objects.filter { model.entity(named: $0.entity)?.root == root }
                 var columns: [String] = []
                 for entity in model.entities where entity.root == root {
                     for property in entity.properties where !columns.contains(property.name) {
@@ -194,9 +172,7 @@ struct FetchingFixture {
     static func bound(_ compiled: CompiledFetch) -> String {
         var parts = compiled.sql.split(separator: "?", omittingEmptySubsequences: false)
         var result = String(parts.removeFirst())
-        for (part, binding) in zip(parts, compiled.bindings) {
-            result += literal(binding) + part
-        }
+        for (part, binding) in zip(parts, compiled.bindings) { result += literal(binding) + part }
         precondition(parts.count == compiled.bindings.count)
         return result
     }

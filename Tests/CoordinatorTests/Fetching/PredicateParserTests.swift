@@ -1,5 +1,6 @@
 import GRDB
 import Merge
+import TestSupport
 import Testing
 
 @testable import Coordinator
@@ -106,7 +107,7 @@ struct PredicateParserTests {
 
     @Test("what SQLite does not bear is refused as a predicate, and not told as the disk's fault")
     func beyondSQLite() throws {
-        let node = try EngineNode(EngineModel.everything())
+        let node = try EngineNode()
         let parts = String(repeating: "q == 1 OR q == 2 AND NOT (", count: 16)
         let text = parts + "q == 3" + String(repeating: ")", count: 16)
         let request = FetchRequest("Note", predicate: try Predicate(format: text))
@@ -138,7 +139,7 @@ struct PredicateParserTests {
             "manager.manager.balance >= '1.5' AND born < CAST(0, 'NSDate') AND photo != nil",
             "NONE groups.members.age == $a OR ALL pets.age != 3",
         ]
-        var choices = Choices(seed: 11)
+        var choices = SeededGenerator(seed: 11)
         var understood = 0
         for _ in 0..<20_000 {
             var text = (0..<choices.next() % 10).map { _ in choices.pick(pieces) }

@@ -11,7 +11,7 @@ struct ConsumerTests {
     private let note: ManagedObjectID
 
     init() throws {
-        x = try EngineNode(try EngineModel.everything(), node: 1)
+        x = try EngineNode()
         note = try x.insert("Note")
     }
 
@@ -72,8 +72,7 @@ struct ConsumerTests {
         try write(5)
         let place = try token(x, at: 2)
         try x.coordinator.setConsumer("audit", to: place)
-        x.close()
-        try x.open()
+        try x.reopen()
         #expect(try consumer("audit")?.token == place)
         #expect(try consumer("audit")?.position == 2)
         #expect(try tend().hold == .consumer("audit"))
@@ -105,7 +104,7 @@ struct ConsumerTests {
 
     @Test("A token of another node means what it has seen, wherever that stands in this log")
     func foreign() throws {
-        let y = try EngineNode(try EngineModel.everything(), node: 2)
+        let y = try EngineNode(node: 2)
         try exchange(x, y)
         let other = try y.insert("Note")
         try write(3)
@@ -122,12 +121,9 @@ struct ConsumerTests {
 
     @Test("What a reader has seen tells its place, in whatever order the log has it")
     func places() throws {
-        let (y, z) = (
-            try EngineNode(try EngineModel.everything(), node: 2),
-            try EngineNode(try EngineModel.everything(), node: 3)
-        )
-        _ = try y.insert("Note")
-        for _ in 0..<3 { _ = try z.insert("Note") }
+        let (y, z) = (try EngineNode(node: 2), try EngineNode(node: 3))
+        try y.insert("Note")
+        for _ in 0..<3 { try z.insert("Note") }
         try x.take(from: y)
         try x.take(from: z)
         func place(_ vector: VersionVector) throws -> UInt64? {

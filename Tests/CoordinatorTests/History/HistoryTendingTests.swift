@@ -12,7 +12,7 @@ struct HistoryTendingTests {
     private let item: ManagedObjectID
 
     init() throws {
-        x = try EngineNode(try EngineModel.everything(), node: 1)
+        x = try EngineNode()
         item = try x.insert("Note")
     }
 
@@ -47,9 +47,7 @@ struct HistoryTendingTests {
     /// The counts that are kept are those that an opening would find.
     private func expectCounted(_ node: EngineNode) throws {
         let kept = node.coordinator.writer?.current.log
-        let counted = try node.coordinator.read {
-            try StoreLayout.readLogStanding(in: $0.database)
-        }
+        let counted = try node.coordinator.read { try StoreLayout.readLogStanding(in: $0.database) }
         #expect(kept == counted)
         let report = try node.coordinator.verify()
         #expect(report.isOK, "\(report.differences)")
@@ -82,8 +80,7 @@ struct HistoryTendingTests {
         try expectCounted(x)
         try write(1)
         #expect(try positions(x) == [10, 11])
-        x.close()
-        try x.open()
+        try x.reopen()
         try expectCounted(x)
         #expect(try x.value(item, "p") == .string("value 0"))
     }
@@ -149,9 +146,7 @@ struct HistoryTendingTests {
     func steps() throws {
         for _ in 0..<3 {
             _ = x.coordinator.saveTogether(
-                try (0..<400).map { _ in
-                    SaveRequest(operations: [try x.insertion("Note")])
-                })
+                try (0..<400).map { _ in SaveRequest(operations: [try x.insertion("Note")]) })
         }
         var purged = 0
         var steps = 0
@@ -173,7 +168,7 @@ struct HistoryTendingTests {
             try ManagedObjectModel(entities: [
                 EntityDescription("File", attributes: [.init("data", .binary)])
             ]))
-        for _ in 0..<5 { _ = try big.insert("File", ["data": .binary(blob)]) }
+        for _ in 0..<5 { try big.insert("File", ["data": .binary(blob)]) }
         let result = try big.coordinator.tendHistory(short, knowledge(try big.vector))
         #expect(result.purged == 2)
         #expect(!result.isDone)
@@ -184,7 +179,7 @@ struct HistoryTendingTests {
         func save(_ id: String) throws {
             var request = SaveRequest(operations: [try x.change(item, ["p": .string(id)])])
             request.saveID = id
-            _ = try x.coordinator.save(request)
+            try x.save(request)
         }
         try save("first")
         try save("second")
@@ -251,11 +246,7 @@ struct JournalLimitTests {
     private let x: EngineNode
     private let y: EngineNode
 
-    init() throws {
-        let model = try EngineModel.everything()
-        x = try EngineNode(model, node: 1)
-        y = try EngineNode(model, node: 2)
-    }
+    init() throws { (x, y) = try EngineNode.pair() }
 
     /// Makes conflicts that are settled by policy, and closed by a later write, and one that stays.
     private func quarrel(_ count: Int, _ entity: String) throws -> ManagedObjectID {

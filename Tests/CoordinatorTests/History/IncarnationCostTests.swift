@@ -5,11 +5,9 @@ import Testing
 /// What restarts cost (ARCHITECTURE, "Incarnations").
 @Suite("What an incarnation costs")
 struct IncarnationCostTests {
-    @Test(
-        "A restart adds no bytes to what comes after it: later saves name no incarnation before the last"
-    )
+    @Test("A restart adds no bytes later: saves name no incarnation before the last")
     func bytes() throws {
-        let nodes = try (1...3).map { try EngineNode(try EngineModel.everything(), node: $0) }
+        let nodes = try (1...3).map { try EngineNode(node: $0) }
         let note = try nodes[0].insert("Note")
         try exchange(nodes[0], nodes[1], nodes[2])
         var count = 100
@@ -20,8 +18,7 @@ struct IncarnationCostTests {
         }
         func restartAll() throws -> [Int] {
             for node in nodes {
-                node.close()
-                try node.open()
+                try node.reopen()
                 _ = try saveLength(node)
                 try exchange(nodes[0], nodes[1], nodes[2])
             }
@@ -44,13 +41,12 @@ struct IncarnationCostTests {
 
     @Test("A token's text and a kept answer name as few, and mean what they meant")
     func tokens() throws {
-        let nodes = try (1...2).map { try EngineNode(try EngineModel.everything(), node: $0) }
+        let nodes = try (1...2).map { try EngineNode(node: $0) }
         let note = try nodes[0].insert("Note")
         try exchange(nodes[0], nodes[1])
         for _ in 0..<40 {
             for node in nodes {
-                node.close()
-                try node.open()
+                try node.reopen()
                 try node.update(note, ["q": .integer(1)], resolves: true)
                 try exchange(nodes[0], nodes[1])
             }
@@ -73,7 +69,7 @@ struct IncarnationCostTests {
         try exchange(nodes[0], nodes[1])
         #expect(try nodes[1].vector.covers(read.versionVector))
         // A store that knows nothing of its incarnation does not take a part for all.
-        let stranger = try EngineNode(try EngineModel.everything(), node: 3)
+        let stranger = try EngineNode(node: 3)
         let unknown = try stranger.coordinator.read { read.completed(by: try $0.beginnings()) }
         #expect(!unknown.isWhole && unknown == token)
         #expect(
@@ -91,20 +87,16 @@ struct IncarnationCostTests {
         var kept = try #require(try coordinator.read { try $0.savedAnswer("kept") })
         #expect(kept.seen == answer.seen && kept.token == answer.token)
         #expect(kept.token.versionVector == answer.token.versionVector)
-        nodes[0].close()
-        try nodes[0].open()
+        try nodes[0].reopen()
         kept = try #require(try nodes[0].coordinator.read { try $0.savedAnswer("kept") })
         #expect(kept.seen == answer.seen && kept.token == answer.token)
     }
 
     @Test("A restart without a save costs no vector anything")
     func idle() throws {
-        let node = try EngineNode(try EngineModel.everything(), node: 1)
-        _ = try node.insert("Note")
-        for _ in 0..<10 {
-            node.close()
-            try node.open()
-        }
+        let node = try EngineNode()
+        try node.insert("Note")
+        for _ in 0..<10 { try node.reopen() }
         #expect(try node.vector.entries.count == 1)
     }
 }

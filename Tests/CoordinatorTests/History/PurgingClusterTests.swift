@@ -1,5 +1,6 @@
 import Coordinator
 import Merge
+import TestSupport
 import Testing
 
 @testable import Coordinator
@@ -67,9 +68,7 @@ import Testing
         #expect(try ClusterExpectations.unresolved(node) == unresolved, "seed \(seed)")
         #expect(try node.conflicts().map(\.id) == open, "seed \(seed)")
         let kept = node.coordinator.writer?.current.log
-        let counted = try node.coordinator.read {
-            try StoreLayout.readLogStanding(in: $0.database)
-        }
+        let counted = try node.coordinator.read { try StoreLayout.readLogStanding(in: $0.database) }
         #expect(kept == counted, "seed \(seed)")
         // No holes: what is left of each actor's transactions ends with its latest.
         let log = try node.coordinator.read { try $0.history(afterPosition: 0, limit: .max) }

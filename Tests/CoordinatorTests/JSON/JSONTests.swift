@@ -1,4 +1,5 @@
 import Merge
+import TestSupport
 import Testing
 
 @testable import Coordinator
@@ -16,9 +17,7 @@ struct JSONTests {
             "1.7976931348623157e+308", "\"a\\\"\\\\\\n\\u0000é\"", "[]", "{}",
             "[1,[2,[]],{\"a\":{}}]", "{\"b\":1,\"a\":[true,false,null]}", "0.1",
         ])
-    func roundTrip(text: String) throws {
-        #expect(JSONWriter.text(of: try parse(text)) == text)
-    }
+    func roundTrip(text: String) throws { #expect(JSONWriter.text(of: try parse(text)) == text) }
 
     @Test(
         "refuses what is no JSON, with the place",
@@ -65,7 +64,7 @@ struct JSONTests {
             return
         }
         #expect(zero.sign == .minus)
-        var choices = Choices(seed: 4)
+        var choices = SeededGenerator(seed: 4)
         for _ in 0..<5_000 {
             let number = Double(bitPattern: choices.next())
             guard number.isFinite else { continue }
@@ -81,7 +80,7 @@ struct JSONTests {
             "[[],{},\"\",-0,1e5,[[[]]]]",
         ].map { Array($0.utf8) }
         let bytes = Array("{}[]\",:\\u0eE+-.123truefalsn \n\u{00}é".utf8)
-        var choices = Choices(seed: 6)
+        var choices = SeededGenerator(seed: 6)
         var understood = 0
         for _ in 0..<50_000 {
             var text = choices.pick(seeds)

@@ -12,9 +12,7 @@ import Testing
 
     init() throws { if Fixtures.areMade { try Self.make() } }
 
-    private func open() throws -> EngineNode {
-        try EngineNode(try Self.model(), from: Self.store)
-    }
+    private func open() throws -> EngineNode { try EngineNode(try Self.model(), from: Self.store) }
 
     @Test("It holds what it was made with, to the last value and version")
     func reads() throws {
@@ -47,8 +45,7 @@ import Testing
         let objects = try Self.objects(node)
         let team = try #require(objects["crimson"])
         let conflict = try #require(try node.conflicts(.unresolved).first)
-        let _: SaveResult = try node.coordinator.resolve(
-            conflict.id, .values(["name": .string("ruby")]))
+        try node.resolve(conflict.id, .values(["name": .string("ruby")]))
         #expect(try node.conflicts(.unresolved).isEmpty)
         #expect(try node.value(team, "name") == .string("ruby"))
         let ada = try #require(objects["ada"])
@@ -56,11 +53,11 @@ import Testing
         #expect(try node.value(ada, "age") == .integer(37))
         #expect(try node.members(team, "members") == [])
         #expect(
-            try node.code { _ = try node.insert("Person", ["mail": .string("bob")]) }
+            try node.code { try node.insert("Person", ["mail": .string("bob")]) }
                 == .constraintConflict)
         let answer = try #require(try node.coordinator.read { try $0.savedAnswer("kept") })
         let tags = objects.values.filter { $0.entityName == "Tag" }.map(\.row).sorted()
-        let repeated = try node.coordinator.save(
+        let repeated = try node.save(
             SaveRequest(
                 operations: [try Self.adasInsertion(node, team.row, tags)], author: "Grace",
                 saveID: "kept"))
@@ -122,18 +119,18 @@ extension KeptStoreTests {
         let red = try x.insert("Team", ["name": .string("red")])
         let blue = try x.insert("Team", ["name": .string("blue")])
         let tags = try ["new", "old"].map { try x.insert("Tag", ["name": .string($0)]).row }
-        let _: SaveResult = try x.coordinator.save(
+        try x.save(
             SaveRequest(
                 operations: [try adasInsertion(x, red.row, tags)], author: "Grace",
                 saveID: "kept"))
-        _ = try x.insert("Person", ["mail": .string("bob"), "team": .reference(blue.row)])
+        try x.insert("Person", ["mail": .string("bob"), "team": .reference(blue.row)])
         try exchange(x, y)
         // An error policy leaves this open.
         try x.update(red, ["name": .string("crimson")])
         try y.update(red, ["name": .string("scarlet")])
         // One key twice: the later is eclipsed.
-        _ = try x.insert("Person", ["mail": .string("eve"), "age": .integer(1)])
-        _ = try y.insert("Person", ["mail": .string("eve"), "age": .integer(2)])
+        try x.insert("Person", ["mail": .string("eve"), "age": .integer(1)])
+        try y.insert("Person", ["mail": .string("eve"), "age": .integer(2)])
         // Leaves a tombstone, and Bob without a team, which nobody writes.
         try y.delete(blue)
         try x.delete(try x.insert("Tag", ["name": .string("gone")]))

@@ -16,8 +16,7 @@ import Testing
 
     @Test("Members are kept over openings, and reach every node that applies the transaction")
     func kept() throws {
-        let first = try EngineNode(model, node: 1)
-        let second = try EngineNode(model, node: 2)
+        let (first, second) = try EngineNode.pair(model)
         #expect(try first.coordinator.membership.isEmpty)
         let digest = try first.coordinator.currentDigest
         _ = try first.coordinator.changeMembership([
@@ -33,8 +32,7 @@ import Testing
         #expect(try first.coordinator.currentDigest == digest)
         #expect(try first.coordinator.verify().isOK)
         for node in [first, second] {
-            node.close()
-            try node.open()
+            try node.reopen()
             #expect(try node.coordinator.membership == expected)
             #expect(try node.coordinator.read { try $0.membership } == expected)
         }

@@ -80,8 +80,7 @@ struct MigratedGroupTests {
             #expect(try all("User", at: node) == [one, two])
             #expect(try node.value(task, "user") == .reference(two.row))
         }
-        nodes[0].close()
-        try nodes[0].open()
+        try nodes[0].reopen()
         #expect(try all("User", at: nodes[0]) == [one, two])
     }
 
@@ -98,10 +97,7 @@ struct MigratedGroupTests {
         let robot = try nodes[1].insert("Robot", ["mail": .string("a"), "note": .string("r")])
         try exchange(nodes[0], nodes[1])
         #expect(try all("User", at: nodes[0]).count == 1)
-        try nodes[2].migrate(to: second)
-        try nodes[2].take(from: nodes[0])
-        for node in nodes[..<2] { try node.migrate(to: second) }
-        try exchange(nodes[0], nodes[1], nodes[2])
+        try migrateApart(nodes, to: second)
         for node in nodes {
             #expect(try Set(all("User", at: node).map(\.row)) == [user.row, robot.row])
             #expect(try node.conflicts().isEmpty)
@@ -132,17 +128,13 @@ struct MigratedGroupTests {
         let company = try nodes[0].insert("Company", ["email": .string("e")])
         let other = try nodes[0].insert("Company", ["email": .string("f")])
         try exchange(nodes[0], nodes[1])
-        try nodes[2].migrate(to: second)
-        try nodes[2].take(from: nodes[0])
-        for node in nodes[..<2] { try node.migrate(to: second) }
-        try exchange(nodes[0], nodes[1], nodes[2])
+        try migrateApart(nodes, to: second)
         for node in nodes {
             let shown = try all("Party", at: node)
             #expect(shown.count == 2)
             #expect(shown.isSubset(of: [person, company, other]) && shown.contains(other))
             #expect(try node.onlyConflict().kind == .uniqueness)
-            node.close()
-            try node.open()
+            try node.reopen()
             #expect(try all("Party", at: node) == shown)
         }
     }
@@ -151,14 +143,13 @@ struct MigratedGroupTests {
     func abstractConcurrently() throws {
         let model = try parties(isUnique: true)
         let nodes = try (1...2).map { try EngineNode(model, node: $0) }
-        _ = try nodes[0].insert("Person", ["email": .string("e")])
-        _ = try nodes[1].insert("Company", ["email": .string("e")])
+        try nodes[0].insert("Person", ["email": .string("e")])
+        try nodes[1].insert("Company", ["email": .string("e")])
         try exchange(nodes[0], nodes[1])
         for node in nodes {
             #expect(try all("Party", at: node).count == 1)
             #expect(try node.onlyConflict().kind == .uniqueness)
-            node.close()
-            try node.open()
+            try node.reopen()
             #expect(try all("Party", at: node).count == 1)
         }
     }

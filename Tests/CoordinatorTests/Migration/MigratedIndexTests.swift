@@ -27,8 +27,7 @@ struct MigratedIndexTests {
         let node = try EngineNode(try model(("friends", "name"), isRenamed ? friends("pals") : nil))
         let one = try node.insert("Person")
         try node.migrate(to: try model(nil, friends(renaming: isRenamed ? "pals" : nil)))
-        let two = try node.insert(
-            "Person", [:], [RelationshipOperation(name: "friends", kind: .add, members: [one.row])])
+        let two = try node.insert("Person", [:], [.add(one.row, to: "friends")])
         #expect(try node.members(two, "friends") == [one.row])
     }
 

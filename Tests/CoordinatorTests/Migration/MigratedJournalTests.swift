@@ -31,13 +31,11 @@ struct MigratedJournalTests {
         try there.update(id, ["p": .string("b")])
         try exchange(here, there)
         let open = try #require(try here.conflicts(kind: .delete).first)
-        _ = try here.coordinator.resolve(open.id, .delete) as SaveResult
+        try here.resolve(open.id, .delete)
         let closed = try #require(try here.conflicts(kind: .delete, isOpen: false).first)
         try here.migrate(to: model("Thing"))
         let sides = isNamingSides ? closed.sides.compactMap(\.dot) : nil
-        #expect(
-            try here.code { _ = try here.coordinator.undo(closed.id, sides: sides) as SaveResult }
-                == .conflictNotFound)
+        #expect(try here.code { try here.undo(closed.id, sides: sides) } == .conflictNotFound)
     }
 
     @Test("Two conflicts of one object go on to tell when each was opened")
@@ -75,7 +73,7 @@ struct MigratedJournalTests {
         try exchange(here, there)
         func change(_ kind: RelationshipOperation.Kind, at node: EngineNode) throws {
             let operation = RelationshipOperation(name: "tags", kind: kind, members: [tag.row])
-            try node.save(try node.change(person, [:], [operation]))
+            try node.update(person, [:], [operation])
         }
         if isLink {
             try change(.add, at: here)
@@ -88,12 +86,10 @@ struct MigratedJournalTests {
         try exchange(here, there)
         let open = try here.onlyConflict()
         let side = try #require(open.sides.first { !$0.isVisible }?.dot)
-        _ = try here.coordinator.resolve(open.id, .side(side)) as SaveResult
+        try here.resolve(open.id, .side(side))
         try here.migrate(to: people([]))
         let closed = try #require(try here.conflicts(isOpen: false).first)
-        #expect(
-            try here.code { _ = try here.coordinator.undo(closed.id) as SaveResult }
-                == .conflictNotFound)
+        #expect(try here.code { try here.undo(closed.id) } == .conflictNotFound)
     }
 
     @Test("A delete that was decided is repeated, though a property of the object is gone")
@@ -110,10 +106,10 @@ struct MigratedJournalTests {
         try there.update(person, ["name": .string("b"), "age": .string("2")])
         try exchange(here, there)
         let open = try here.onlyConflict()
-        _ = try here.coordinator.resolve(open.id, .delete) as SaveResult
+        try here.resolve(open.id, .delete)
         try here.migrate(to: people("name"))
         let closed = try #require(try here.conflicts(kind: .delete, isOpen: false).first)
-        _ = try here.coordinator.undo(closed.id) as SaveResult
+        try here.undo(closed.id)
     }
 
     /// Notes that refer to a topic and to a second one, under names that change.

@@ -105,7 +105,7 @@ struct MigrationDefaultsTests {
             MigrationModels.person(attributes: [mandatory, mail], constraints: [["name"]]))
         let node = try EngineNode(try people(.objectTrump, mail, constraints: before))
         let one = try node.insert("Person", ["mail": .string("a")])
-        _ = try node.insert("Person", ["mail": .string("b"), "name": .string("nobody")])
+        try node.insert("Person", ["mail": .string("b"), "name": .string("nobody")])
         let code = try node.code { try node.migrate(to: second, .inferred) }
         #expect(code == .constraintMigration)
         try node.open()

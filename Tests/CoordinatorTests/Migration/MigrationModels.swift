@@ -67,3 +67,12 @@ extension EngineNode {
         }
     }
 }
+
+/// Migrates the last node before it hears of what the others have, and these with that.
+func migrateApart(_ nodes: [EngineNode], to model: ManagedObjectModel) throws {
+    let last = nodes[nodes.count - 1]
+    try last.migrate(to: model)
+    try last.take(from: nodes[0])
+    for node in nodes.dropLast() { try node.migrate(to: model) }
+    try exchange(nodes)
+}

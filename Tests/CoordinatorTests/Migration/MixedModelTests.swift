@@ -1,5 +1,6 @@
 import Coordinator
 import Merge
+import TestSupport
 import Testing
 
 /// Nodes of two models that exchange transactions: whether a node migrates before or after it
@@ -114,13 +115,13 @@ import Testing
         let nodes = try (1...2).map { try EngineNode(try MigrationModels.first(policy), node: $0) }
         let person = try nodes[0].insert("Person", ["name": .string("a")])
         try exchange(nodes[0], nodes[1])
-        let version = try #require(try nodes[0].row(person)).version
+        let version = try nodes[0].version(person)
         try nodes[0].delete(person)
         try exchange(nodes[0], nodes[1])
         try nodes[0].migrate(to: second)
         for (place, node) in nodes.enumerated() {
-            try node.save(
-                try node.change(person, ["age": .integer(Int64(place))], version: version),
+            try node.update(
+                person, ["age": .integer(Int64(place))], version: version,
                 policy: .overwrite)
         }
         try nodes[0].take(from: nodes[1])
@@ -187,7 +188,7 @@ import Testing
             try $0.transactions(notCoveredBy: VersionVector(), byteLimit: .max).transactions
         }.map { try EncodedTransaction(decoding: $0) }
         #expect(try nodes[1].coordinator.apply(missing).rejected.count == 1)
-        _ = try nodes[1].insert("Person")
+        try nodes[1].insert("Person")
         try nodes[1].migrate(to: second)
         #expect(try nodes[1].coordinator.apply(missing).rejected.isEmpty)
         #expect(try nodes[1].value(person, "note") == .string("n"))
@@ -225,8 +226,7 @@ import Testing
         #expect(try new.value(person, "level") == .integer(3))
         try old.migrate(to: second)
         try exchange(old, new)
-        new.close()
-        try new.open()
+        try new.reopen()
         #expect(try new.coordinator.formerModels.map(\.modelHash) == [first.modelHash])
         let stranger = try MigrationModels.first(.overwrite)
         #expect(try new.coordinator.learn([stranger]).isEmpty)
@@ -240,8 +240,7 @@ import Testing
         let (old, new) = (try EngineNode(first, node: 1), try EngineNode(first, node: 2))
         let person = try old.insert("Person", ["name": .string("x")])
         try exchange(old, new)
-        old.close()
-        try old.open()
+        try old.reopen()
         try new.update(person, ["name": .string("y")])
         try new.migrate(to: second)
         try old.update(person, ["name": .string("z")])
@@ -254,8 +253,7 @@ import Testing
         let open = try new.conflicts(.unresolved).map(\.id)
         #expect(open.count == 1)
         #expect(try new.row(person)?.isConflicted == true)
-        new.close()
-        try new.open()
+        try new.reopen()
         #expect(try new.row(person)?.isConflicted == true)
         #expect(try new.conflicts(.unresolved).map(\.id) == open)
     }
@@ -285,9 +283,7 @@ import Testing
             let side = try #require(closed.sides.first { !$0.isDeleted })
             #expect(side.row.map(\.name) == ["age", "name"])
             // What the later names are of is not known: better nothing than nulls.
-            let code = try node.code {
-                _ = try node.coordinator.undo(closed.id) as SaveResult
-            }
+            let code = try node.code { try node.undo(closed.id) }
             #expect(code == .objectNotFound)
             #expect(try node.row(person) == nil)
         }
@@ -310,7 +306,7 @@ import Testing
         try exchange(x, y)
         let open = try x.onlyConflict()
         let edit = try #require(open.sides.first { !$0.isDeleted }?.dot)
-        _ = try x.coordinator.resolve(open.id, .side(edit)) as SaveResult
+        try x.resolve(open.id, .side(edit))
         try exchange(x, y)
         for node in [x, y] { try node.migrate(to: second) }
         try x.update(person, ["title": .string("d")], resolves: true)
@@ -342,7 +338,7 @@ import Testing
         try exchange(x, y)
         try y.update(person, ["name": .string("b")])
         // Later than that also where all happens within a millisecond.
-        for _ in 0..<3 { _ = try x.insert("Person") }
+        for _ in 0..<3 { try x.insert("Person") }
         try x.delete(person)
         try exchange(x, y)
         #expect(try x.onlyConflict().state == .settled)
@@ -354,7 +350,7 @@ import Testing
         let closed = try #require(try x.conflicts(kind: .delete, isOpen: false).first)
         let side = try #require(closed.sides.first { !$0.isDeleted })
         #expect(side.row.map(\.name) == ["age", "name", "note"])
-        _ = try x.coordinator.undo(closed.id) as SaveResult
+        try x.undo(closed.id)
         try exchange(x, y)
         #expect(try y.value(person, "name") == .string("b"))
         #expect(try y.value(person, "age") == .integer(1))

@@ -15,7 +15,7 @@ struct TransferredModelTests {
         let first = try MigrationModels.model(MigrationModels.person(attributes: [name]))
         let second = try MigrationModels.model(MigrationModels.person(attributes: [name, note]))
         let donor = try EngineNode(second, node: 1)
-        _ = try donor.insert("Person", ["name": .string("d")])
+        try donor.insert("Person", ["name": .string("d")])
         let joiner = try EngineNode(first, node: 2)
         let person = try joiner.insert("Person", ["name": .string("j")])
         try joiner.migrate(to: second)

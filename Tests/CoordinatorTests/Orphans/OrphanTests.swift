@@ -12,16 +12,13 @@ struct OrphanTests {
     private let x: EngineNode
     private let y: EngineNode
 
-    init() throws {
-        x = try EngineNode(try EngineModel.everything(), node: 1)
-        y = try EngineNode(try EngineModel.everything(), node: 2)
-    }
+    init() throws { (x, y) = try EngineNode.pair() }
 
     /// Saves at the second node. The first has none of them.
     private func saves(_ count: Int, bytes: Int = 1) throws -> [EncodedTransaction] {
         for number in 0..<count {
             let name = "\(number)" + String(repeating: "x", count: bytes)
-            _ = try y.insert("Tag", ["name": .string(name)])
+            try y.insert("Tag", ["name": .string(name)])
         }
         return y.transactions.suffix(count)
     }
@@ -32,8 +29,7 @@ struct OrphanTests {
         let keeping = try x.coordinator.keepOrphans(orphans.reversed())
         #expect(keeping == OrphanKeeping(kept: orphans.map(\.dot)))
         let digest = try x.coordinator.currentDigest
-        x.close()
-        try x.open()
+        try x.reopen()
         #expect(try x.coordinator.orphanedDots == orphans.map(\.dot))
         let found = try x.coordinator.orphans()
         #expect(found.map(\.encoded) == orphans && found.map(\.dot) == orphans.map(\.dot))
@@ -105,8 +101,7 @@ struct OrphanTests {
         #expect(try x.coordinator.orphanedDots == [orphans[1].dot])
         let again = try x.code { try x.coordinator.discardOrphan(orphans[0].dot) }
         #expect(again == .orphanUnknown)
-        x.close()
-        try x.open()
+        try x.reopen()
         #expect(try x.coordinator.orphans().map(\.encoded) == [orphans[1]])
     }
 
@@ -185,15 +180,15 @@ struct OrphanTests {
 
     /// Saves of a third node that is lost.
     private func lost(_ count: Int) throws -> [EncodedTransaction] {
-        let z = try EngineNode(try EngineModel.everything(), node: 3)
-        for _ in 0..<count { _ = try z.insert("Tag") }
+        let z = try EngineNode(node: 3)
+        for _ in 0..<count { try z.insert("Tag") }
         return z.transactions
     }
 
     @Test("A copy that takes a store's place keeps the donor's and the store's own")
     func copied() throws {
         let orphans = try lost(4)
-        _ = try y.insert("Tag")
+        try y.insert("Tag")
         try x.coordinator.keepOrphans(Array(orphans[1..<3]))
         try y.coordinator.keepOrphans(Array(orphans[2..<4]))
         try transfer()
@@ -204,7 +199,7 @@ struct OrphanTests {
     @Test("Of a copy's those go that are beyond the bounds: the donor's that it kept last")
     func copiedBeyond() throws {
         let orphans = try lost(3)
-        _ = try y.insert("Tag")
+        try y.insert("Tag")
         try x.coordinator.keepOrphans([orphans[2]])
         try y.coordinator.keepOrphans([orphans[0]])
         let most = OrphanedTransaction.Bounds().count

@@ -75,6 +75,14 @@ final class TestStore: Sendable {
         ])
     }
 
+    /// A store, and a context of it with the error policy.
+    static func withContext(
+        _ model: ManagedObjectModel? = nil
+    ) throws -> (TestStore, ManagedObjectContext) {
+        let store = try TestStore(model)
+        return (store, store.context())
+    }
+
     // MARK: Shortcuts
 
     /// A context with the error policy.
@@ -84,12 +92,23 @@ final class TestStore: Sendable {
         return context
     }
 
+    /// Saves what is changed in a context of its own.
+    func save(
+        _ policy: MergePolicy = .error, _ change: (ManagedObjectContext) throws -> Void
+    ) throws {
+        let context = context(policy)
+        try context.performAndWait {
+            try change(context)
+            try context.save()
+        }
+    }
+
     /// Saves a new object and gives its ID.
+    @discardableResult
     func insert(_ entity: String, _ values: [String: String] = [:]) throws -> ManagedObjectID {
         let context = context()
         return try context.performAndWait {
-            let object = context.insert(entity)
-            for (key, value) in values { object[key] = value }
+            let object = context.insert(entity, values)
             try context.save()
             return object.objectID
         }
@@ -97,21 +116,12 @@ final class TestStore: Sendable {
 
     /// Saves a change of one attribute, whatever the store holds.
     func update(_ id: ManagedObjectID, _ key: String, _ value: String?) throws {
-        let context = context()
-        try context.performAndWait {
-            let object = try context.existingObject(with: id)
-            object[key] = value
-            try context.save()
-        }
+        try save { try $0.existingObject(with: id)[key] = value }
     }
 
     /// Saves a delete.
     func delete(_ id: ManagedObjectID) throws {
-        let context = context()
-        try context.performAndWait {
-            context.delete(try context.existingObject(with: id))
-            try context.save()
-        }
+        try save { $0.delete(try $0.existingObject(with: id)) }
     }
 
     /// An attribute as the store has it; nil where the object is gone.
@@ -154,6 +164,16 @@ final class TestStore: Sendable {
 }
 
 extension ManagedObjectContext {
+    /// Inserts an object with values.
+    @discardableResult
+    func insert(
+        _ entityName: String, _ values: [String: any PropertyValueConvertible]
+    ) -> ManagedObject {
+        let object = insert(entityName)
+        for (key, value) in values { object.setValue(value, forKey: key) }
+        return object
+    }
+
     /// The object of that identity, which must be there, from outside the context's queue.
     func existing(_ id: ManagedObjectID) throws -> ManagedObject {
         try performAndWait { try existingObject(with: id) }

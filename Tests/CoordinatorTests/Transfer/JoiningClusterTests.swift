@@ -1,5 +1,6 @@
 import Dispatch
 import Merge
+import TestSupport
 import Testing
 
 @testable import Coordinator

@@ -1,4 +1,5 @@
 import Merge
+import TestSupport
 import Testing
 
 /// What vectors need not name.

@@ -1,4 +1,5 @@
 import Merge
+import TestSupport
 import Testing
 
 /// Names that people and other nodes send back: exactly what was printed is read, nothing else.

@@ -57,9 +57,7 @@ import Testing
         #expect(shown(a, c) == [k, .integer(3), .null])
     }
 
-    @Test(
-        "Under an error policy nothing is combined; of a property with one of its own the earliest is shown"
-    )
+    @Test("An error policy combines nothing; a property with an error policy shows the earliest")
     func errors() throws {
         let a = try member(1, at: 1, .error, [k, .null, .null])
         let b = try member(2, at: 2, .error, [k, .integer(2), .integer(2)])
@@ -73,9 +71,7 @@ import Testing
         #expect(shown(c, e, d) == [k, .integer(2), .integer(2)])
     }
 
-    @Test(
-        "Values that differ under a property's own error policy are sides, earliest first; equal ones are not"
-    )
+    @Test("A property's error policy makes different values sides, earliest first; equal ones none")
     func undecided() throws {
         func sides(_ survivor: GroupMember, _ eclipsed: GroupMember...) -> [PropertyValue] {
             GroupCombination(

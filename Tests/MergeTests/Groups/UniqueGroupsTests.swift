@@ -13,9 +13,7 @@ import Testing
             ($0.insertion, $0.row.rawValue) < ($1.insertion, $1.row.rawValue)
         }) {
             left.removeAll { $0 == next }
-            let rivals = visible.filter { other in
-                next.keys.contains { other.keys.contains($0) }
-            }
+            let rivals = visible.filter { other in next.keys.contains { other.keys.contains($0) } }
             if let first = rivals.first {
                 survivors[next.row] = first.row
             } else {

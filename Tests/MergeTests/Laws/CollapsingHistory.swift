@@ -1,4 +1,5 @@
 import Merge
+import TestSupport
 
 /// A random history in which nodes collapse and collect when their reports allow it.
 ///
@@ -126,27 +127,21 @@ struct CollapsingHistory {
             default: (kind, values) = (.update, [fresh, nil])
             }
         }
-        let latest = history.writes.indices.filter(applied[node].contains)
-            .map { history.writes[$0].time }.max()
+        let time = history.latestTime(applied[node]) + 1 + random.below(3)
         history.append(
-            node: node + 1, time: (latest ?? 0) + 1 + random.below(3), past: applied[node],
-            kind: kind, values: values)
+            node: node + 1, time: time, past: applied[node], kind: kind, values: values)
         apply(history.writes.count - 1, at: node)
     }
 
     /// Applies one write that may come next; false where there is none.
     @discardableResult
     private mutating func deliver(to node: Int) -> Bool {
-        let count = history.writes.count
-        let start = random.below(count)
-        for step in 0..<count {
-            let position = (start + step) % count
-            if history.isDeliverable(position, after: applied[node]) {
-                apply(position, at: node)
-                return true
-            }
+        let start = random.below(history.writes.count)
+        guard let position = history.deliverable(after: applied[node], from: start) else {
+            return false
         }
-        return false
+        apply(position, at: node)
+        return true
     }
 
     private mutating func apply(_ position: Int, at node: Int) {

@@ -79,9 +79,7 @@ struct HistoryEnumeration {
     /// revived.
     private func choices(_ past: PositionSet) -> [(ReferenceWrite.Kind, [Int?])] {
         let fresh = 10 * history.writes.count
-        guard history.reference(past).isAlive else {
-            return [(.revival, [fresh, fresh + 1])]
-        }
+        guard history.reference(past).isAlive else { return [(.revival, [fresh, fresh + 1])] }
         // The last of the longest histories only asks what matters: does it touch both, or delete.
         if history.writes.count == depth {
             return [(.update, [fresh, fresh + 1]), (.delete, [nil, nil])]

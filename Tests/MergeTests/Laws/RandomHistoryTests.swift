@@ -1,4 +1,5 @@
 import Merge
+import TestSupport
 import Testing
 
 /// Longer histories than can be enumerated, from fixed seeds.
@@ -84,11 +85,9 @@ struct RandomHistory {
         let position = history.writes.count
         let (kind, values) = choice(applied[node])
         // Later than all it saw; concurrent writes may well read the same time.
-        let latest = history.writes.indices.filter(applied[node].contains)
-            .map { history.writes[$0].time }.max()
+        let time = history.latestTime(applied[node]) + 1 + random.below(3)
         history.append(
-            node: node + 1, time: (latest ?? 0) + 1 + random.below(3), past: applied[node],
-            kind: kind, values: values)
+            node: node + 1, time: time, past: applied[node], kind: kind, values: values)
         apply(position, at: node)
     }
 
@@ -112,16 +111,12 @@ struct RandomHistory {
 
     /// Applies one write that may come next; false where there is none.
     private mutating func deliver(to node: Int) -> Bool {
-        let count = history.writes.count
-        let start = random.below(count)
-        for step in 0..<count {
-            let position = (start + step) % count
-            if history.isDeliverable(position, after: applied[node]) {
-                apply(position, at: node)
-                return true
-            }
+        let start = random.below(history.writes.count)
+        guard let position = history.deliverable(after: applied[node], from: start) else {
+            return false
         }
-        return false
+        apply(position, at: node)
+        return true
     }
 
     private mutating func apply(_ position: Int, at node: Int) {

@@ -53,9 +53,7 @@ struct RecordedHistory {
         seens.append(seen)
         let given: [(position: Int, value: PropertyValue)] = values.indices.compactMap {
             guard kind != .delete else { return nil }
-            guard let value = values[$0] else {
-                return policies.isRowGrained ? ($0, .null) : nil
-            }
+            guard let value = values[$0] else { return policies.isRowGrained ? ($0, .null) : nil }
             return ($0, .integer(Int64(value)))
         }
         let rowKind: RowWrite.Kind =
@@ -85,6 +83,17 @@ struct RecordedHistory {
     /// Whether a write may be applied next by somebody who has applied these.
     func isDeliverable(_ position: Int, after applied: PositionSet) -> Bool {
         !applied.contains(position) && applied.contains(writes[position].past)
+    }
+
+    /// A write, the first from a place on, that may be applied next by somebody who has applied these.
+    func deliverable(after applied: PositionSet, from start: Int) -> Int? {
+        writes.indices.lazy.map { (start + $0) % writes.count }
+            .first { isDeliverable($0, after: applied) }
+    }
+
+    /// The time of the latest of these writes; 0 where there is none.
+    func latestTime(_ applied: PositionSet) -> Int {
+        writes.indices.filter(applied.contains).map { writes[$0].time }.max() ?? 0
     }
 
     /// The history as lines, for a failing test's message.

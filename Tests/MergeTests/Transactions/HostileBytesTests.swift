@@ -1,4 +1,5 @@
 import Merge
+import TestSupport
 import Testing
 
 /// Foreign bytes, damaged and invented: they are refused, or they are canonical. Nothing traps.

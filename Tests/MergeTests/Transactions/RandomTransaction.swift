@@ -1,4 +1,5 @@
 import Merge
+import TestSupport
 
 /// Makes transactions of every kind of change and value.
 struct RandomTransaction {

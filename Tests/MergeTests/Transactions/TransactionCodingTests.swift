@@ -45,9 +45,7 @@ struct TransactionCodingTests {
                 == told + expected.dropFirst((head + "860118a0040218a002").count))
     }
 
-    @Test(
-        "What a frontier leaves out of what was seen comes back by the beginnings, and no byte changes"
-    )
+    @Test("What a frontier leaves out of what was seen comes back by the beginnings, byte for byte")
     func frontiers() throws {
         var beginnings = Beginnings()
         beginnings.note(actor(3), vector([1: 4]))

@@ -156,6 +156,12 @@ final class World {
         nodes[index].life += 1
     }
 
+    /// Stops a node and takes its store away.
+    func lose(_ index: Int) {
+        stop(index)
+        nodes[index].store = FakeStore()
+    }
+
     /// Starts a stopped node with its store as it was and a new incarnation.
     ///
     /// - Parameter isCertain: whether the store knows that the process before has ended.

@@ -1,10 +1,12 @@
 /// SplitMix64: a small generator whose sequence is fixed by its seed on every machine.
-struct SeededGenerator: RandomNumberGenerator {
+public struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 
-    init(seed: UInt64) { state = seed }
+    /// Begins with a seed.
+    public init(seed: UInt64) { state = seed }
 
-    mutating func next() -> UInt64 {
+    /// The next number.
+    public mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var word = state
         word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
@@ -13,15 +15,18 @@ struct SeededGenerator: RandomNumberGenerator {
     }
 
     /// A number in `0..<bound`; the bias is far below what a test could notice.
-    mutating func below(_ bound: Int) -> Int {
+    public mutating func below(_ bound: Int) -> Int {
         Int(truncatingIfNeeded: (next() >> 33) % UInt64(bound))
     }
 
     /// True once in so many times.
-    mutating func once(in times: Int) -> Bool { below(times) == 0 }
+    public mutating func once(in times: Int) -> Bool { below(times) == 0 }
 
     /// One of the elements.
-    mutating func pick<Element>(_ elements: [Element]) -> Element {
+    public mutating func pick<Element>(_ elements: [Element]) -> Element {
         elements[below(elements.count)]
     }
+
+    /// True in so many of a hundred cases.
+    public mutating func chance(_ percent: Int) -> Bool { below(100) < percent }
 }
