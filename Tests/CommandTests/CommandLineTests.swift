@@ -7,11 +7,7 @@ import Testing
 
 @Suite("The command line")
 struct CommandLineTests {
-    private let program: TestProgram
-
-    init() throws {
-        program = try #require(TestProgram.find(), "Build the product tributary first.")
-    }
+    private var program: TestProgram { get throws { try TestProgram() } }
 
     @Test("The version goes to standard output and ends with 0")
     func version() async throws {

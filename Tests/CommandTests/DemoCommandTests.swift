@@ -14,7 +14,7 @@ struct DemoCommandTests {
 
     @Test("What is there already is refused, and stays")
     func existing() async throws {
-        let program = try #require(TestProgram.find("tributary-lab"))
+        let program = try TestProgram("tributary-lab")
         try await Self.inFolder { folder in
             let file = folder.appendingPathComponent("thesis")
             try Data("mine".utf8).write(to: file)
@@ -28,7 +28,7 @@ struct DemoCommandTests {
 
     @Test("Without the program tributary it says how to come by it, and makes nothing")
     func missingProgram() async throws {
-        let program = try #require(TestProgram.find("tributary-lab"))
+        let program = try TestProgram("tributary-lab")
         try await Self.inFolder { folder in
             let place = folder.appendingPathComponent("demo").path
             let outcome = try await program.run(
@@ -59,7 +59,7 @@ struct DemoCommandTests {
 
     @Test("Ended or unread it leaves no node and no folder, and minds nobody's settings")
     func ended() async throws {
-        let program = try #require(TestProgram.find("tributary-lab"))
+        let program = try TestProgram("tributary-lab")
         let shell = TestProgram(url: URL(fileURLWithPath: "/bin/sh"))
         try await Self.inFolder { folder in
             let place = folder.appendingPathComponent("demo").path

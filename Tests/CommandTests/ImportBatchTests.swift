@@ -67,9 +67,7 @@ struct ImportBatchTests {
                 ["insert": "Package", "id": "@c2", "values": ["name": "c"]],
                 [
                     "insert": "Package", "id": "@r0",
-                    "values": [
-                        "name": "a", "size": 5, "dependencies": .array(["@r1", "@c2"]),
-                    ],
+                    "values": ["name": "a", "size": 5, "dependencies": .array(["@r1", "@c2"])],
                 ],
                 ["insert": "Package", "id": "@r1", "values": ["name": "b"]],
             ])
@@ -97,10 +95,7 @@ struct ImportBatchTests {
             plan: plan, existing: existing, onlyExisting: true)
         #expect(
             other.operations == [
-                [
-                    "update": "U/a", "values": ["size": 6],
-                    "add": ["dependencies": .array(["U/e"])],
-                ]
+                ["update": "U/a", "values": ["size": 6], "add": ["dependencies": .array(["U/e"])]]
             ])
         #expect(other.report.referencesSkipped == 1)
     }

@@ -9,7 +9,7 @@ import Testing
 @Suite("The commands for keys")
 struct KeysCommandTests {
     private static func inFolder(_ body: (TestProgram, URL) async throws -> Void) async throws {
-        let program = try #require(TestProgram.find())
+        let program = try TestProgram()
         let folder = try URL.makeTemporaryFolder()
         defer { try? FileManager.default.removeItem(at: folder) }
         try await body(program, folder)
@@ -76,7 +76,7 @@ struct KeysCommandTests {
 
     @Test("What a reload came to is printed, and what is wrong with a file ends with 2")
     func reloading() async throws {
-        let program = try #require(TestProgram.find())
+        let program = try TestProgram()
         let good = try CannedNode(
             status: 200,
             body: #"{"changed": ["node 2: keys"], "atNextStart": ["http.listen"]}"#)
@@ -96,7 +96,7 @@ struct KeysCommandTests {
 
     @Test("Keys and refusals of a node are listed")
     func listing() async throws {
-        let program = try #require(TestProgram.find())
+        let program = try TestProgram()
         let node = try CannedNode(
             status: 200,
             body: """

@@ -7,12 +7,8 @@ import Testing
 /// What `tributary orphans` prints.
 @Suite("The commands for orphans")
 struct OrphansCommandTests {
-    private let program: TestProgram
+    private var program: TestProgram { get throws { try TestProgram() } }
     private static let name = "2.14-2"
-
-    init() throws {
-        program = try #require(TestProgram.find(), "Build the product tributary first.")
-    }
 
     /// A store that keeps one orphan, of a time that does not change.
     private static func inStore(_ body: (String) async throws -> Void) async throws {

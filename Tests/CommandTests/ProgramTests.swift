@@ -6,11 +6,7 @@ import Testing
 
 @Suite("The program")
 struct ProgramTests {
-    private let program: TestProgram
-
-    init() throws {
-        program = try #require(TestProgram.find(), "Build the product tributary first.")
-    }
+    private var program: TestProgram { get throws { try TestProgram() } }
 
     @Test(
         "Wrong flags end with 2 and say what is wrong",
@@ -275,8 +271,7 @@ struct ProgramTests {
     func restoring() async throws {
         let folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("restore-\(UUID().uuidString)").path
-        try FileManager.default.createDirectory(
-            atPath: folder, withIntermediateDirectories: false)
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         try "cluster: demo\nnode: 1\nstore: s\nmodel: m".write(
             toFile: "\(folder)/n.yaml", atomically: false, encoding: .utf8)
@@ -326,8 +321,7 @@ struct ProgramTests {
         #expect(verify.output.hasPrefix("Sound."))
         let missing = try await program.run(["fetch", "Person", "--store", path + "x"])
         #expect(missing.exitCode == 1)
-        let wrong = try await program.run(
-            ["fetch", "Person", "--where", "age >", "--store", path])
+        let wrong = try await program.run(["fetch", "Person", "--where", "age >", "--store", path])
         #expect(wrong.exitCode == 2)
     }
 

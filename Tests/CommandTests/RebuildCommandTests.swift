@@ -6,11 +6,7 @@ import Testing
 
 @Suite("Rebuilding a store")
 struct RebuildCommandTests {
-    private let program: TestProgram
-
-    init() throws {
-        program = try #require(TestProgram.find(), "Build the product tributary first.")
-    }
+    private var program: TestProgram { get throws { try TestProgram() } }
 
     /// A node's folder with its configuration and a store of two people.
     private struct Place {
@@ -56,9 +52,7 @@ struct RebuildCommandTests {
         try await body(place)
     }
 
-    private func rebuild(
-        _ place: Place, _ flags: String...
-    ) async throws -> TestProgram.Outcome {
+    private func rebuild(_ place: Place, _ flags: String...) async throws -> TestProgram.Outcome {
         try await program.run(["rebuild", "--config", place.configuration] + flags)
     }
 

@@ -154,9 +154,7 @@ struct ThreeWayTests {
                 "id": "Pet.p17.keeper.target", "kind": "dangling", "state": "settled",
                 "open": true, "object": "x-tributary://demo/Pet/p17", "property": "keeper",
                 "policy": "error", "violation": "missingMandatoryProperty",
-                "sides": .array([
-                    ["dot": "1.00000000000000aa-5", "visible": false, "value": "p9"]
-                ]),
+                "sides": .array([["dot": "1.00000000000000aa-5", "visible": false, "value": "p9"]]),
                 "base": .null, "reason": ["rule": "targetGone", "text": "It is gone."],
             ], style: Style(isEnabled: false)
         ).lines()

@@ -29,7 +29,7 @@ struct RequestTests {
 
     @Test("The sides that were seen are sent along, and without them none are looked up")
     func seenSides() async throws {
-        let program = try #require(TestProgram.find(), "Build the product tributary first.")
+        let program = try TestProgram()
         let node = try CannedNode(
             status: 200, body: #"{"transaction": "3.00000000000000aa-1"}"#)
         let (one, other) = ("1.00000000000000aa-5", "2.00000000000000aa-5")
@@ -58,7 +58,7 @@ struct RequestTests {
 
     @Test("Sides that have changed end with 3, and so that several are resolved none may be given")
     func changedSides() async throws {
-        let program = try #require(TestProgram.find(), "Build the product tributary first.")
+        let program = try TestProgram()
         let node = try CannedNode(
             status: 409, body: #"{"error": {"code": "sidesChanged", "message": "Others by now"}}"#)
         for command in [["resolve", "A.p1.b", "--delete"], ["undo", "A.p1.b"]] {

@@ -29,7 +29,7 @@ struct SimulationArgumentTests {
 
     @Test("A simulation ends with its count of violations, and with 1 where something is amiss")
     func simulate() async throws {
-        let program = try #require(TestProgram.find("tributary-lab"))
+        let program = try TestProgram("tributary-lab")
         let model = URL(fileURLWithPath: #filePath).appending(
             path: "../../../deploy/examples/model.json"
         )

@@ -11,11 +11,7 @@ import Testing
 /// A store's file answers what a node would, with the same exit codes.
 @Suite("What a store's file answers")
 struct StoreAnswerTests {
-    private let program: TestProgram
-
-    init() throws {
-        program = try #require(TestProgram.find(), "Build the product tributary first.")
-    }
+    private var program: TestProgram { get throws { try TestProgram() } }
 
     private static func inFolder(
         _ body: (_ one: String, _ other: String) async throws -> Void
@@ -84,8 +80,7 @@ struct StoreAnswerTests {
         try await Self.inFolder { one, other in
             /// How many transactions come, or how it ends if that is unknown.
             func history(_ flags: String...) async throws -> Page {
-                let outcome = try await program.run(
-                    ["history", "--json", "--store", one] + flags)
+                let outcome = try await program.run(["history", "--json", "--store", one] + flags)
                 guard outcome.exitCode == 0 else { return .refused(outcome.exitCode) }
                 let answer = try JSONParser.parse(Array(outcome.output.utf8)).object
                 return .transactions(answer?["transactions"]?.array?.count ?? -1)

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// Runs a built program, which lies beside the test bundle; whatever happens, it is ended.
 struct TestProgram {
@@ -11,20 +12,9 @@ struct TestProgram {
 
     let url: URL
 
-    /// Finds the program; nil where it was not built.
-    static func find(_ name: String = "tributary") -> TestProgram? {
-        var folders = [Bundle.main.bundleURL, Bundle.main.bundleURL.deletingLastPathComponent()]
-        for argument in ProcessInfo.processInfo.arguments where argument.contains(".build/") {
-            folders.append(URL(fileURLWithPath: argument).deletingLastPathComponent())
-        }
-        folders.append(URL(fileURLWithPath: ".build/debug"))
-        let found = folders.map { $0.appendingPathComponent(name) }.first {
-            var isFolder: ObjCBool = false
-            return FileManager.default.fileExists(atPath: $0.path, isDirectory: &isFolder)
-                && !isFolder.boolValue && FileManager.default.isExecutableFile(atPath: $0.path)
-        }
-        return found.map(TestProgram.init(url:))
-    }
+    init(_ name: String = "tributary") throws { url = try BuiltProgram.find(name) }
+
+    init(url: URL) { self.url = url }
 
     /// Runs it to its end.
     ///

@@ -7,11 +7,7 @@ import Testing
 
 @Suite("Verification by the program")
 struct VerifyCommandTests {
-    private let program: TestProgram
-
-    init() throws {
-        program = try #require(TestProgram.find(), "Build the product tributary first.")
-    }
+    private var program: TestProgram { get throws { try TestProgram() } }
 
     @Test("Only a store that is not sound itself is reported as damaged")
     func damaged() async throws {
@@ -86,8 +82,7 @@ struct VerifyCommandTests {
         #expect(different.exitCode == 1)
         #expect(different.output.hasSuffix(try Self.table(one)))
         #expect(different.errors.contains("Both are sound, and show different things"))
-        let told = try await program.run(
-            ["verify", "--json", "--store", one, "--against", other])
+        let told = try await program.run(["verify", "--json", "--store", one, "--against", other])
         let against = try JSONParser.parse(Array(told.output.utf8)).object?["against"]?.object
         #expect(against?["same"] == .boolean(false))
         #expect(against?["objects"] == .integer(2))

@@ -107,9 +107,8 @@ extension EndToEnd.CollectionTests {
     /// The conflicts there are and were over the property, by object, with the transactions of their
     /// sides.
     private func journal(_ node: NodeHandle) async throws -> [String: Set<String>] {
-        let answer = try await node.expect("GET", "/v1/conflicts?kind=update&limit=1000")
         var result: [String: Set<String>] = [:]
-        for conflict in answer.objects("conflicts") {
+        for conflict in try await node.conflicts("kind=update&limit=1000") {
             let sides = conflict.objects("sides")
             result[conflict.text("object"), default: []].formUnion(sides.map { $0.text("dot") })
         }

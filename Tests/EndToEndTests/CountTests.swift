@@ -28,9 +28,8 @@ extension EndToEnd.CountTests {
 
     /// The count conflicts, by what they break.
     private func broken(_ node: NodeHandle) async throws -> [String: String] {
-        let answer = try await node.expect("GET", "/v1/conflicts?kind=count&open=true")
         var result: [String: String] = [:]
-        for conflict in answer.objects("conflicts") {
+        for conflict in try await node.conflicts("kind=count&open=true") {
             #expect(conflict.text("state") == "settled")
             result[conflict.text("object")] = conflict.text("violation")
         }

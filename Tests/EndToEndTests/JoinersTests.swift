@@ -103,11 +103,7 @@ extension EndToEnd.JoinersTests {
                 try await load.waitForAcknowledged(count + 20)
             }
             var saved = 0
-            for load in loads {
-                let outcome = await load.stop()
-                #expect(outcome.refusals == [] && outcome.unanswered == [])
-                saved += outcome.acknowledged.count
-            }
+            for load in loads { saved += await load.stopWhole() }
             try await cluster.waitForConvergence(timeout: .seconds(120))
             for node in cluster.nodes {
                 #expect(try await node.count(Self.filling) == Self.saves)

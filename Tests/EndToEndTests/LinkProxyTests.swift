@@ -1,5 +1,6 @@
 import Glibc
 import LinkProxy
+import TestSupport
 import Testing
 
 /// A listener and a proxy before it.

@@ -1,5 +1,6 @@
 import Coordinator
 import Foundation
+import TestSupport
 import Testing
 
 extension EndToEnd {
@@ -12,7 +13,8 @@ extension EndToEnd.LiveTwinTests {
     private func makeTwin(of node: NodeHandle, in cluster: TestCluster) throws -> NodeHandle {
         let folder = cluster.folder.appendingPathComponent("twin")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        let twin = try NodeHandle(number: node.number, folder: folder, ports: try FreePorts.take(3))
+        let twin = try NodeHandle(
+            number: node.number, folder: folder, ports: try Loopback.freePorts(3))
         node.suspend()
         for suffix in ["", "-wal", "-lock", "-incarnation"] {
             try FileManager.default.copyItem(
@@ -40,8 +42,7 @@ extension EndToEnd.LiveTwinTests {
             #expect(own.status == 200, "\(own)")
             if own.status == 200 { result.node.append("own \(round)") }
             do {
-                let other = try await twin.askToSave(
-                    .insert("Latest", ["name": "twin \(round)"]))
+                let other = try await twin.askToSave(.insert("Latest", ["name": "twin \(round)"]))
                 if other.status == 200 {
                     result.twin.append("twin \(round)")
                 } else {

@@ -160,8 +160,7 @@ extension EndToEnd.MembershipTests {
         where name.hasPrefix(retired.store.lastPathComponent) {
             try FileManager.default.removeItem(at: folder.appendingPathComponent(name))
         }
-        let newcomer = try NodeHandle(
-            number: 4, folder: folder, ports: retired.ports)
+        let newcomer = try NodeHandle(number: 4, folder: folder, ports: retired.ports)
         let text = String(decoding: try Data(contentsOf: retired.configuration), as: UTF8.self)
         try Data(text.replacing("node: 3\n", with: "node: 4\n").utf8)
             .write(to: newcomer.configuration)

@@ -216,7 +216,7 @@ extension EndToEnd.MistakeTests {
         _ cluster: TestCluster, peers: [(number: Int, node: NodeHandle)], ports: [Int]? = nil
     ) throws -> TestProcess {
         let settings = NodeHandle.settings(
-            number: 2, store: "twin.sqlite", ports: try ports ?? FreePorts.take(3),
+            number: 2, store: "twin.sqlite", ports: try ports ?? Loopback.freePorts(3),
             peers: peers.map { ($0.number, $0.node.publishPort, $0.node.exchangePort) })
         let file = try write("twin.yaml", settings, cluster)
         return try TestProcess(
@@ -231,7 +231,8 @@ extension EndToEnd.MistakeTests {
     private func serve(
         store: String, _ cluster: TestCluster, change: (String) -> String = { $0 }
     ) async throws -> (code: Int32, output: String, errors: String) {
-        let settings = NodeHandle.settings(number: 1, store: store, ports: try FreePorts.take(1))
+        let settings = NodeHandle.settings(
+            number: 1, store: store, ports: try Loopback.freePorts(1))
         let file = try write("alone.yaml", change(settings), cluster)
         return try await TestProcess.run(["serve", "--config", file.path], in: cluster.folder)
     }

@@ -106,9 +106,7 @@ extension EndToEnd.PartialMeshTests {
     ) async throws {
         var lists: [[String]] = []
         for node in cluster.nodes {
-            let answer = try await node.expect(
-                "GET", "/v1/conflicts?state=all&open=true&limit=10000")
-            let conflicts = answer.objects("conflicts")
+            let conflicts = try await node.conflicts("state=all&open=true&limit=10000")
             lists.append(
                 conflicts.map { conflict in
                     let sides = JSONWriter.text(of: conflict["sides"] ?? .null)

@@ -20,8 +20,7 @@ extension EndToEnd.PinTests {
             try await cluster.waitForConvergence()
             var pins: [(node: NodeHandle, token: String, rows: [JSONObject])] = []
             for node in cluster.nodes {
-                let pin = try await node.expect(
-                    "POST", "/v1/generations", .object(["leaseSeconds": 120]))
+                let pin = try await node.expect("POST", "/v1/generations", ["leaseSeconds": 120])
                 let token = pin.text("token")
                 pins.append((node, token, try await node.objects("Latest", generation: token)))
             }
@@ -87,13 +86,11 @@ extension EndToEnd.PinTests {
             var token = ""
             try await eventually("a pin was read within its lease") {
                 token = try await node.expect(
-                    "POST", "/v1/generations", .object(["leaseSeconds": 1])
+                    "POST", "/v1/generations", ["leaseSeconds": 1]
                 ).text("token")
                 let (status, body) = try await node.ask(
                     "POST", "/v1/fetch",
-                    .object([
-                        "entity": "Latest", "generation": .string(token), "resultType": "count",
-                    ]))
+                    ["entity": "Latest", "generation": .string(token), "resultType": "count"])
                 if status == 200 { #expect(body["count"]?.integer == 2) }
                 return status == 200
             }
@@ -132,7 +129,7 @@ extension EndToEnd.PinTests {
     ) async throws {
         let (status, body) = try await node.ask(
             "POST", "/v1/fetch",
-            .object(["entity": "Latest", "generation": .string(token), "resultType": "count"]))
+            ["entity": "Latest", "generation": .string(token), "resultType": "count"])
         #expect(status == 410, sourceLocation: sourceLocation)
         #expect(body.code == "queryGenerationExpired", sourceLocation: sourceLocation)
     }

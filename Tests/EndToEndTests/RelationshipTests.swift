@@ -202,8 +202,7 @@ extension EndToEnd.RelationshipTests {
         var last = ""
         // Once all nodes have both writes on disk the conflict is closed, and has another name.
         for _ in 0..<20 {
-            let list = try await node.expect("GET", "/v1/conflicts?kind=delete&limit=1000")
-            let conflict = list.objects("conflicts")
+            let conflict = try await node.conflicts("kind=delete&limit=1000")
                 .first { $0.text("object") == buried }
             let id = conflict?.text("id") ?? "none"
             let (status, answer) = try await node.ask(
@@ -258,10 +257,8 @@ extension EndToEnd.RelationshipTests {
 
     /// The objects that others are shown for, each with that other and the conflict's state.
     private func losers(on node: NodeHandle) async throws -> [String: [String]] {
-        let answer = try await node.expect(
-            "GET", "/v1/conflicts?kind=uniqueness&open=true&limit=1000")
         var result: [String: [String]] = [:]
-        for conflict in answer.objects("conflicts") {
+        for conflict in try await node.conflicts("kind=uniqueness&open=true&limit=1000") {
             let sides = conflict.objects("sides")
             // Readers may see values of several of them, so no side need be marked as visible.
             let survivor = conflict.text("object")
@@ -281,10 +278,8 @@ extension EndToEnd.RelationshipTests {
     /// The objects with a reference to an object that is gone, or is another's alone: each with the
     /// rule of the model that it breaks by that, if any.
     private func dangling(on node: NodeHandle) async throws -> [String: String] {
-        let answer = try await node.expect(
-            "GET", "/v1/conflicts?kind=dangling&open=true&limit=1000")
         var result: [String: String] = [:]
-        for conflict in answer.objects("conflicts") {
+        for conflict in try await node.conflicts("kind=dangling&open=true&limit=1000") {
             result[conflict.text("object")] = conflict.text("violation")
         }
         return result

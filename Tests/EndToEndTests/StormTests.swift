@@ -82,8 +82,7 @@ extension EndToEnd.StormTests {
     private func mostSides(_ cluster: TestCluster) async throws -> Int {
         var most = 0
         for node in cluster.nodes {
-            let answer = try await node.expect("GET", "/v1/conflicts?state=all&open=true&limit=100")
-            for conflict in answer.objects("conflicts") {
+            for conflict in try await node.conflicts("state=all&open=true&limit=100") {
                 most = max(most, conflict["sides"]?.array?.count ?? 0)
             }
         }

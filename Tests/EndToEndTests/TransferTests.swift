@@ -36,9 +36,14 @@ extension EndToEnd.TransferTests {
         }
     }
 
-    private func said(_ node: NodeHandle, _ text: String) -> Bool {
-        ((try? String(contentsOf: node.errors, encoding: .utf8)) ?? "").contains(text)
+    /// Expects that a node saves, and that all nodes get that and are equal.
+    private func expectTakingPart(_ node: NodeHandle, in cluster: TestCluster) async throws {
+        try await saveOnce(node, "of \(node.number)")
+        try await cluster.waitForConvergence()
+        try await expectEqualContents(cluster)
     }
+
+    private static let hasTakenOver = "A copy of a member's store has taken this store's place"
 
     /// Purges all history on some nodes, once all members have all of it on disk.
     private func purge(_ nodes: [NodeHandle]) async throws {
@@ -70,11 +75,9 @@ extension EndToEnd.TransferTests {
             try await lost.start()
             try await cluster.waitForConvergence()
             #expect(try await lost.count("Latest") == 3 * saved + 1)
-            #expect(said(lost, "A copy of a member's store has taken this store's place"))
+            #expect(lost.said.contains(Self.hasTakenOver))
             #expect(try await lost.verify()["ok"]?.boolean == true)
-            try await saveOnce(lost, "after")
-            try await cluster.waitForConvergence()
-            try await expectEqualContents(cluster)
+            try await expectTakingPart(lost, in: cluster)
             #expect(try await lost.status()["transfer"] == .null)
         }
     }
@@ -117,9 +120,7 @@ extension EndToEnd.TransferTests {
     @Test("A newcomer killed again and again while it takes a copy gets all of it in the end")
     func killedMeanwhile() async throws {
         try await TestCluster.with(nodes: 3, starting: []) { cluster in
-            for number in [1, 2] {
-                try await cluster.node(number).start(environment: Self.short)
-            }
+            for donor in [1, 2] { try await cluster.node(donor).start(environment: Self.short) }
             let saved = try await fillPastTheLogs(cluster)
             let joiner = cluster.node(3)
             var generator = SeededGenerator(seed: 4)
@@ -138,18 +139,14 @@ extension EndToEnd.TransferTests {
             // Not by what it said: it may have been killed between taking the copy and saying so.
             #expect(try await hasForgotten(joiner))
             #expect(try await joiner.verify()["ok"]?.boolean == true)
-            try await saveOnce(joiner, "joiner's")
-            try await cluster.waitForConvergence()
-            try await expectEqualContents(cluster)
+            try await expectTakingPart(joiner, in: cluster)
         }
     }
 
     @Test("A newcomer killed while it takes a copy goes on with the part of it that it has")
     func resumed() async throws {
         try await TestCluster.with(nodes: 3, starting: []) { cluster in
-            for number in [1, 2] {
-                try await cluster.node(number).start(environment: Self.short)
-            }
+            for donor in [1, 2] { try await cluster.node(donor).start(environment: Self.short) }
             let text = JSONValue.string(String(repeating: "x", count: 60_000))
             let saved = try await fillPastTheLogs(cluster, saves: 150) { saveID, _ in
                 [.insert("Latest", ["name": .string(saveID), "a": text])]
@@ -189,23 +186,19 @@ extension EndToEnd.TransferTests {
             try await joiner.start()
             try await cluster.waitForConvergence()
             #expect(try await joiner.count("Latest") == saved)
-            #expect(said(joiner, "A copy of a member's store has taken this store's place"))
+            #expect(joiner.said.contains(Self.hasTakenOver))
             // It says so of a first byte only: no life but the first began with one.
             #expect(beginnings > 0)
             #expect(count(Self.beginning, saidBy: joiner) == beginnings)
             #expect(try await joiner.metric("tributary_transfers_installed_total") == 1)
-            try await saveOnce(joiner, "joiner's")
-            try await cluster.waitForConvergence()
-            try await expectEqualContents(cluster)
+            try await expectTakingPart(joiner, in: cluster)
         }
     }
 
     @Test("A copy whose bytes change under way is noticed, and none of it is stored")
     func damaged() async throws {
         try await TestCluster.with(nodes: 3, starting: []) { cluster in
-            for number in [1, 2] {
-                try await cluster.node(number).start(environment: Self.short)
-            }
+            for donor in [1, 2] { try await cluster.node(donor).start(environment: Self.short) }
             let text = JSONValue.string(String(repeating: "x", count: 60_000))
             let saved = try await fillPastTheLogs(cluster, saves: 100) { saveID, _ in
                 [.insert("Latest", ["name": .string(saveID), "a": text])]
@@ -217,7 +210,7 @@ extension EndToEnd.TransferTests {
             }
             let joiner = cluster.node(3)
             try await joiner.start()
-            try await eventually("node 3 noticed") { said(joiner, "ignored for a while") }
+            try await eventually("node 3 noticed") { joiner.said.contains("ignored for a while") }
             #expect(try await joiner.count("Latest") == 0)
             // A quarantine lasts a minute, or until the node is restarted.
             await cluster.heal()
@@ -228,9 +221,7 @@ extension EndToEnd.TransferTests {
             let texts = try await joiner.objects("Latest").map { $0.value("a") }
             #expect(texts.allSatisfy { $0 == text })
             #expect(try await joiner.metric("tributary_transfers_installed_total") == 1)
-            try await saveOnce(joiner, "joiner's")
-            try await cluster.waitForConvergence()
-            try await expectEqualContents(cluster)
+            try await expectTakingPart(joiner, in: cluster)
         }
     }
 
@@ -244,22 +235,19 @@ extension EndToEnd.TransferTests {
 
     /// How often a node has said something in all its lives.
     private func count(_ text: String, saidBy node: NodeHandle) -> Int {
-        let log = (try? String(contentsOf: node.errors, encoding: .utf8)) ?? ""
-        return log.components(separatedBy: text).count - 1
+        node.said.components(separatedBy: text).count - 1
     }
 
     @Test("A newcomer that saves at once keeps the save while it takes a copy")
     func savesAtOnce() async throws {
         try await TestCluster.with(nodes: 3, starting: []) { cluster in
-            for number in [1, 2] {
-                try await cluster.node(number).start(environment: Self.short)
-            }
+            for donor in [1, 2] { try await cluster.node(donor).start(environment: Self.short) }
             let saved = try await fillPastTheLogs(cluster)
             let joiner = cluster.node(3)
             try await joiner.start()
             try await saveOnce(joiner, "newcomer's")
             try await cluster.waitForConvergence()
-            #expect(said(joiner, "A copy of a member's store has taken this store's place"))
+            #expect(joiner.said.contains(Self.hasTakenOver))
             #expect(try await joiner.count("Latest") == 3 * saved + 1)
             try await expectEqualContents(cluster)
         }
@@ -288,11 +276,9 @@ extension EndToEnd.TransferTests {
                 #expect(try await node.count("Latest") == count)
                 #expect(try await node.verify()["ok"]?.boolean == true)
             }
-            #expect(said(away, "A copy of a member's store has taken this store's place"))
+            #expect(away.said.contains(Self.hasTakenOver))
             #expect(FileManager.default.fileExists(atPath: away.store.path + "-before-transfer"))
-            try await saveOnce(away, "after")
-            try await cluster.waitForConvergence()
-            try await expectEqualContents(cluster)
+            try await expectTakingPart(away, in: cluster)
         }
     }
 }

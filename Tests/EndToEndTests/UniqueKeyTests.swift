@@ -211,9 +211,8 @@ extension EndToEnd.UniqueKeyTests {
         #expect(visible.isSubset(of: inserted.keys), "Node \(node.number) shows what nobody made")
         // An object that is not shown is in a conflict that is open, and says so to a person.
         var listed: [String: String] = [:]
-        let answer = try await node.expect(
-            "GET", "/v1/conflicts?state=all&kind=uniqueness&open=true&limit=10000")
-        for conflict in answer.objects("conflicts") {
+        for conflict in try await node.conflicts("state=all&kind=uniqueness&open=true&limit=10000")
+        {
             let sides = conflict.objects("sides")
             let shown = sides.filter { $0["visible"]?.boolean == true }
             #expect(shown.count == 1, "\(conflict.text("id")) on node \(node.number)")

@@ -51,8 +51,7 @@ private final class CoreBench {
 
     func receive(_ message: Message, _ now: UInt64) -> [NodeAction] {
         let frame = Envelope(cluster: "test", sender: peer, message: message).encoded()
-        return core.handle(
-            .frame(frame, from: peer, over: .exchange, isQuestion: true), now: now)
+        return core.handle(.frame(frame, from: peer, over: .exchange, isQuestion: true), now: now)
     }
 
     /// A vector of so many saves of this node.
@@ -160,8 +159,7 @@ struct NodeCoreTests {
             durable: VersionVector(), digest: ProjectionDigest(), clock: .zero,
             wallMilliseconds: 1_000_000, modelHash: bench.coordinator.model.modelHash)
         _ = bench.receive(.hello(told), 10)
-        let actions = bench.receive(
-            .pull(Pull(id: 3, vector: VersionVector(), credit: 1_000)), 20)
+        let actions = bench.receive(.pull(Pull(id: 3, vector: VersionVector(), credit: 1_000)), 20)
         let reads = actions.compactMap { action -> StoreJob? in
             if case .perform(let job, _) = action, case .readLog = job { job } else { nil }
         }
@@ -203,8 +201,7 @@ struct NodeCoreTests {
     func lateState() throws {
         let bench = try CoreBench()
         let digest = ProjectionDigest(high: 2, low: 2)
-        let newer = StoreState(
-            vector: bench.vector(2), durable: bench.vector(1), digest: digest)
+        let newer = StoreState(vector: bench.vector(2), durable: bench.vector(1), digest: digest)
         let older = StoreState(vector: bench.vector(1), digest: ProjectionDigest())
         _ = bench.core.handle(.committed([], newer), now: 10)
         _ = bench.core.handle(.committed([], older), now: 10)

@@ -6,9 +6,7 @@ import Testing
 
 @Suite("Orphans wait until the store has taken them")
 struct OrphanBookTests {
-    private static func orphan(
-        _ sequence: UInt64, bytes: Int = 10
-    ) throws -> EncodedTransaction {
+    private static func orphan(_ sequence: UInt64, bytes: Int = 10) throws -> EncodedTransaction {
         let actor = ActorID(node: try #require(NodeID(7)), incarnation: 70)
         return EncodedTransaction(
             Transaction(

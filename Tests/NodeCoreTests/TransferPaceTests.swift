@@ -48,8 +48,7 @@ struct TransferPaceTests {
         var pace = TransferPace(bytesPerSecond: 1)
         pace.noteSave(at: 0)
         for _ in 0..<100 {
-            #expect(
-                pace.delay(for: Self.megabyte, at: 1) <= TransferPace.longestMilliseconds)
+            #expect(pace.delay(for: Self.megabyte, at: 1) <= TransferPace.longestMilliseconds)
         }
     }
 

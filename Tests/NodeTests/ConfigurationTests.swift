@@ -92,8 +92,7 @@ import Testing
         let name = "TRIBUTARY_MESH_TRANSFER_BYTES_PER_SECOND"
         let plain = try NodeConfiguration.parse(Self.whole, file: "n.yaml")
         #expect(plain.mesh?.transferBytesPerSecond == 10 << 20)
-        let read = try NodeConfiguration.parse(
-            Self.whole, file: "n.yaml", environment: [name: "0"])
+        let read = try NodeConfiguration.parse(Self.whole, file: "n.yaml", environment: [name: "0"])
         #expect(read.mesh?.transferBytesPerSecond == 0)
         #expect(
             Self.error(Self.whole, environment: [name: "fast"])
@@ -290,8 +289,7 @@ import Testing
             "NODE", "TOKEN_FILE", "CA_FILE", "SOAK", "KILL_POINTS", "FUZZ_BUILT", "FUZZ_DECODER",
             "PROGRAM", "USER", "KEEP", "MUTANT",
         ] {
-            #expect(
-                Self.error(Self.whole, environment: ["TRIBUTARY_\(name)": "x"]) == "no error")
+            #expect(Self.error(Self.whole, environment: ["TRIBUTARY_\(name)": "x"]) == "no error")
         }
     }
 
@@ -356,8 +354,7 @@ import Testing
         func parse(
             _ settings: String, _ environment: [String: String] = [:]
         ) throws -> NodeConfiguration.TLS? {
-            let text = Self.whole.replacingOccurrences(
-                of: "listen: 127.0.0.1:7100", with: settings)
+            let text = Self.whole.replacingOccurrences(of: "listen: 127.0.0.1:7100", with: settings)
             return try NodeConfiguration.parse(
                 text, file: "etc/n.yaml", environment: environment
             ).http.tls

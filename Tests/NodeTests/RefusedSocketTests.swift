@@ -1,5 +1,6 @@
 import Foundation
 import Merge
+import TestSupport
 import Testing
 
 @testable import Node
@@ -17,8 +18,14 @@ extension MeshSuites {
             return mesh
         }
 
-        private static func endpoint(_ port: UInt16, host: String = "127.0.0.1") -> MeshEndpoint {
-            MeshEndpoint(address: HostAddress(host: host, port: port))
+        private static func endpoint(_ port: Int, host: String = "127.0.0.1") -> MeshEndpoint {
+            MeshEndpoint(address: HostAddress(host: host, port: UInt16(port)))
+        }
+
+        private static func peer(_ number: Int, at ports: [Int]) throws -> MeshPeer {
+            MeshPeer(
+                node: try Mesh.node(number), publish: endpoint(ports[0]),
+                exchange: endpoint(ports[1]))
         }
 
         /// A peer whose address the library refuses.
@@ -35,11 +42,8 @@ extension MeshSuites {
         @Test("A link that is lost while no socket can be made is made later")
         func usedUp() throws {
             let mesh = try Self.mesh()
-            let ports = try TestCluster.freePorts(2)
-            try mesh.transports[0].connect(
-                to: MeshPeer(
-                    node: Mesh.node(2), publish: Self.endpoint(ports[0]),
-                    exchange: Self.endpoint(ports[1])))
+            let ports = try Loopback.freePorts(2)
+            try mesh.transports[0].connect(to: Self.peer(2, at: ports))
             #expect(Self.failures(mesh) == [nil])
             var held: [ZeroMQSocket] = []
             #expect(
@@ -59,12 +63,7 @@ extension MeshSuites {
             settings.publish = Self.endpoint(ports[0])
             settings.exchange = Self.endpoint(ports[1])
             try mesh.add(settings)
-            #expect(
-                try mesh.wait {
-                    !$0.received[1].isEmpty
-                } again: {
-                    try $0.transports[0].send([7], to: Mesh.node(2))
-                })
+            #expect(try mesh.carries(to: 2))
             #expect(Self.failures(mesh) == [nil])
         }
 
@@ -94,12 +93,9 @@ extension MeshSuites {
         @Test("As many links as there are sockets for are all made again")
         func allAtOnce() throws {
             let mesh = try Self.mesh()
-            let ports = try TestCluster.freePorts(2)
+            let ports = try Loopback.freePorts(2)
             for number in 2...5 {
-                try mesh.transports[0].connect(
-                    to: MeshPeer(
-                        node: Mesh.node(number), publish: Self.endpoint(ports[0]),
-                        exchange: Self.endpoint(ports[1])))
+                try mesh.transports[0].connect(to: Self.peer(number, at: ports))
             }
             let transport = mesh.transports[0]
             let watched = transport.watched
@@ -115,12 +111,9 @@ extension MeshSuites {
             DescriptorLimit.raise()
             let mesh = Mesh()
             try mesh.add(Mesh.settings(1))
-            let ports = try TestCluster.freePorts(2)
+            let ports = try Loopback.freePorts(2)
             for number in 2..<2 + NodeConfiguration.maximumPeers {
-                try mesh.transports[0].connect(
-                    to: MeshPeer(
-                        node: Mesh.node(number), publish: Self.endpoint(ports[0]),
-                        exchange: Self.endpoint(ports[1])))
+                try mesh.transports[0].connect(to: Self.peer(number, at: ports))
             }
             #expect(Self.failures(mesh) == Array(repeating: nil, count: 256))
             #expect(try mesh.transports[0].poll(timeoutMilliseconds: 0).isEmpty)
@@ -154,12 +147,7 @@ extension MeshSuites {
             #expect(throws: ZeroMQError.self) {
                 try mesh.transports[0].connect(to: Self.refused(3))
             }
-            #expect(
-                try mesh.wait {
-                    !$0.received[1].isEmpty
-                } again: {
-                    try $0.transports[0].send([7], to: Mesh.node(2))
-                })
+            #expect(try mesh.carries(to: 2))
         }
     }
 }

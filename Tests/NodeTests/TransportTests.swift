@@ -1,6 +1,8 @@
+import CZeroMQ
 import Foundation
 import Glibc
 import Merge
+import TestSupport
 import Testing
 
 @testable import Node
@@ -48,17 +50,39 @@ final class Mesh {
         return true
     }
 
+    /// Sends from node to node until something has come; false after a minute.
+    func carries(_ bytes: [UInt8] = [7], from sender: Int = 1, to receiver: Int) throws -> Bool {
+        try wait(until: { !$0.received[receiver - 1].isEmpty }) {
+            try $0.transports[sender - 1].send(bytes, to: Self.node(receiver))
+        }
+    }
+
+    static func keys(_ count: Int) throws -> [CurveKeys] {
+        try (0..<count).map { _ in try CurveKeys.generate() }
+    }
+
+    /// A dealer that has keys of its own, says that it is another node's, and has sent something to
+    /// the first node.
+    func impostor(as number: Int, _ keys: CurveKeys, to server: CurveKeys) throws -> ZeroMQSocket {
+        let socket = try ZeroMQSocket(.dealer, in: ZeroMQContext())
+        try Gatekeeper.introduceClient(socket, keys, to: server.publicKey)
+        try socket.set(ZMQ_ROUTING_ID, text: "node-\(number)-0123456789abcdef")
+        try socket.connect(transports[0].exchangeEndpoint)
+        _ = try socket.send([66])
+        return socket
+    }
+
     /// A mesh of nodes 1...count that all know each other. Their ports are none that the system
     /// deals out by itself: who gives one up for a moment must get it again.
     static func joined(_ count: Int, keys: [CurveKeys] = []) throws -> Mesh {
         let mesh = Mesh()
-        let ports = try TestCluster.freePorts(2 * count)
+        let ports = try Loopback.freePorts(2 * count)
         for number in 1...count {
             var settings = try settings(number, keys: keys.isEmpty ? nil : keys[number - 1])
             settings.publish = MeshEndpoint(
-                address: HostAddress(host: "127.0.0.1", port: ports[2 * number - 2]))
+                address: HostAddress(host: "127.0.0.1", port: UInt16(ports[2 * number - 2])))
             settings.exchange = MeshEndpoint(
-                address: HostAddress(host: "127.0.0.1", port: ports[2 * number - 1]))
+                address: HostAddress(host: "127.0.0.1", port: UInt16(ports[2 * number - 1])))
             try mesh.add(settings)
         }
         for own in 1...count {
@@ -100,12 +124,7 @@ extension MeshSuites {
         @Test("A question reaches one peer, and its answer comes back to who asked")
         func exchanging() throws {
             let mesh = try Mesh.joined(3)
-            #expect(
-                try mesh.wait {
-                    !$0.received[1].isEmpty
-                } again: {
-                    try $0.transports[0].send([7], to: Mesh.node(2))
-                })
+            #expect(try mesh.carries(to: 2))
             let question = try #require(mesh.received[1].first)
             #expect(question.sender == NodeID(1))
             #expect(question.channel == .exchange)
@@ -123,15 +142,14 @@ extension MeshSuites {
         @Test("A peer that went away and came back at its address is found again")
         func reconnecting() throws {
             let mesh = try Mesh.joined(2)
-            let sends: (Mesh) throws -> Void = { try $0.transports[0].send([7], to: Mesh.node(2)) }
-            #expect(try mesh.wait(until: { !$0.received[1].isEmpty }, again: sends))
+            #expect(try mesh.carries(to: 2))
             var settings = try Mesh.settings(2)
             settings.publish = try #require(MeshEndpoint(mesh.transports[1].publishEndpoint))
             settings.exchange = try #require(MeshEndpoint(mesh.transports[1].exchangeEndpoint))
             mesh.transports.removeLast()
             mesh.received[1] = []
             mesh.transports.append(try Self.rebound(settings))
-            #expect(try mesh.wait(until: { !$0.received[1].isEmpty }, again: sends))
+            #expect(try mesh.carries(to: 2))
         }
 
         private static func rebound(_ settings: ZeroMQTransport.Settings) throws -> ZeroMQTransport
@@ -191,12 +209,7 @@ extension MeshSuites {
             let peer = try Mesh.peer(2, mesh.transports[1])
             try mesh.transports[0].update(MeshChange(keys: nil, peers: [peer]))
             mesh.received[1] = []
-            #expect(
-                try mesh.wait {
-                    !$0.received[1].isEmpty
-                } again: {
-                    try $0.transports[0].send([7], to: Mesh.node(2))
-                })
+            #expect(try mesh.carries(to: 2))
             #expect(routes(mesh)[0] == names[0])
         }
 
@@ -234,17 +247,7 @@ extension MeshSuites {
         }
 
         private static func connect(to port: UInt16, sending bytes: [UInt8]) throws -> Int32 {
-            let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_port = port.bigEndian
-            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-            let result = withUnsafePointer(to: &address) {
-                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-                }
-            }
-            try #require(result == 0)
+            let descriptor = try Loopback.connect(to: Int(port))
             _ = Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL))
             return descriptor
         }
@@ -341,16 +344,10 @@ extension MeshSuites {
 
         @Test("A listed node that claims another's number is not believed")
         func impostor() throws {
-            let keys = [
-                try CurveKeys.generate(), try CurveKeys.generate(), try CurveKeys.generate(),
-            ]
+            let keys = try Mesh.keys(3)
             let mesh = try Mesh.joined(3, keys: keys)
-            let context = try ZeroMQContext()
-            let impostor = try ZeroMQSocket(.dealer, in: context)
-            try Gatekeeper.introduceClient(impostor, keys[2], to: keys[0].publicKey)
-            try impostor.set(5, text: "node-2-0123456789abcdef")
-            try impostor.connect(mesh.transports[0].exchangeEndpoint)
-            _ = try impostor.send([66])
+            let impostor = try mesh.impostor(as: 2, keys[2], to: keys[0])
+            defer { withExtendedLifetime(impostor) {} }
             #expect(try mesh.wait { $0.transports[0].statistics.framesRefused == 1 })
             #expect(mesh.received[0].isEmpty)
         }

@@ -37,8 +37,7 @@ import Testing
         #expect(!paths.isEmpty)
         for path in paths {
             let folders = [String(path.prefix { $0 != "/" }), path]
-            #expect(
-                folders.contains { runner.contains("\"\($0)\"") }, "\(path) is not copied")
+            #expect(folders.contains { runner.contains("\"\($0)\"") }, "\(path) is not copied")
         }
     }
 
@@ -95,10 +94,7 @@ import Testing
         return try FileManager.default.contentsOfDirectory(atPath: folder.path)
             .filter { $0.hasSuffix(".mutant") }.sorted()
             .map { name in
-                (
-                    name,
-                    try String(contentsOf: folder.appendingPathComponent(name), encoding: .utf8)
-                )
+                (name, try String(contentsOf: folder.appendingPathComponent(name), encoding: .utf8))
             }
     }
 

@@ -213,8 +213,7 @@ struct ClusterInvariants {
 
     /// What a node's journal has, open and closed.
     private func journal(of node: NodeHandle) async throws -> [JSONObject] {
-        let answer = try await node.expect("GET", "/v1/conflicts?state=all&limit=10000")
-        return answer.objects("conflicts")
+        return try await node.conflicts("state=all&limit=10000")
     }
 
     /// The same by object.

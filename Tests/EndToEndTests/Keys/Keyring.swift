@@ -131,7 +131,4 @@ extension NodeHandle {
         return (keys?["refused"]?.array ?? []).compactMap(\.object)
             .map { ($0.text("reason"), $0.text("publicKey")) }
     }
-
-    /// All that it has said on standard error.
-    var said: String { (try? String(contentsOf: errors, encoding: .utf8)) ?? "" }
 }

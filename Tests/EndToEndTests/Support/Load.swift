@@ -3,6 +3,7 @@ import Coordinator
 import Node
 import Synchronization
 import TestSupport
+import Testing
 
 /// Clients that save on one node, one save after the other, until they are stopped.
 ///
@@ -118,6 +119,17 @@ final class Load: Sendable {
     func stop() async -> Outcome {
         state.withLock { $0.isStopped = true }
         return await finish()
+    }
+
+    /// Makes no further saves, and expects that each was acknowledged, in a time; gives their number.
+    @discardableResult
+    func stopWhole(
+        within time: Duration = .seconds(300), sourceLocation: SourceLocation = #_sourceLocation
+    ) async -> Int {
+        let outcome = await stop()
+        #expect(outcome.refusals == [] && outcome.unanswered == [], sourceLocation: sourceLocation)
+        #expect(outcome.longest < time, sourceLocation: sourceLocation)
+        return outcome.acknowledged.count
     }
 
     /// Waits until every client has made all its saves; gives what became of them.

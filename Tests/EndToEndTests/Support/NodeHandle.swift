@@ -30,8 +30,10 @@ final class NodeHandle: Sendable {
     var ports: [Int] { [httpPort, publishPort, exchangePort] }
     var url: String { "http://127.0.0.1:\(httpPort)" }
     var configuration: URL { folder.appendingPathComponent("n\(number).yaml") }
-    /// What it says on standard error, of all its runs.
+    /// The file of what it says on standard error, of all its runs.
     var errors: URL { folder.appendingPathComponent("n\(number).err") }
+    /// All that it has said on standard error.
+    var said: String { (try? String(contentsOf: errors, encoding: .utf8)) ?? "" }
     var process: TestProcess? { running.withLock { $0 } }
     var residentBytes: Int { process?.residentBytes ?? 0 }
 
@@ -209,10 +211,13 @@ final class NodeHandle: Sendable {
         return Int(count)
     }
 
+    func conflicts(_ query: String) async throws -> [JSONObject] {
+        try await expect("GET", "/v1/conflicts?\(query)").objects("conflicts")
+    }
+
     /// The conflicts that nobody has resolved, lowest ID first.
     func unresolvedConflicts() async throws -> [JSONObject] {
-        let answer = try await expect("GET", "/v1/conflicts?state=unresolved&limit=10000")
-        return answer.objects("conflicts")
+        return try await conflicts("state=unresolved&limit=10000")
             .sorted { $0.text("id") < $1.text("id") }
     }
 

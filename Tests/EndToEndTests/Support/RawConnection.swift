@@ -1,17 +1,5 @@
 import Glibc
-
-/// What the operating system refused.
-struct SystemError: Error, CustomStringConvertible {
-    let call: String
-    let number: Int32
-
-    init(_ call: String, _ number: Int32 = errno) {
-        self.call = call
-        self.number = number
-    }
-
-    var description: String { "\(call): \(String(cString: strerror(number)))" }
-}
+import TestSupport
 
 /// A blocking TCP connection over loopback, for bytes that no well-behaved program sends.
 ///
@@ -20,15 +8,7 @@ final class RawConnection: Sendable {
     private let descriptor: Int32
 
     init(port: Int) throws {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        guard descriptor >= 0 else { throw SystemError("socket") }
-        let result = withLoopback(port: port) { connect(descriptor, $0, $1) }
-        guard result == 0 else {
-            let error = SystemError("connect")
-            close(descriptor)
-            throw error
-        }
-        self.descriptor = descriptor
+        descriptor = try Loopback.connect(to: port)
         limitWaiting(descriptor)
     }
 
@@ -102,7 +82,7 @@ final class LoopbackListener: Sendable {
         guard descriptor >= 0 else { throw SystemError("socket") }
         var address = sockaddr_in()
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        guard withLoopback(port: 0, { bind(descriptor, $0, $1) }) == 0,
+        guard Loopback.withAddress(port: 0, { bind(descriptor, $0, $1) }) == 0,
             listen(descriptor, 16) == 0,
             withUnsafeMutablePointer(
                 to: &address,
@@ -122,14 +102,6 @@ final class LoopbackListener: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Whether somebody could listen on a port.
-    static func isFree(_ port: Int) -> Bool {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        guard descriptor >= 0 else { return false }
-        defer { close(descriptor) }
-        return withLoopback(port: port) { bind(descriptor, $0, $1) } == 0
-    }
-
     func accept() throws -> RawConnection {
         var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         guard poll(&entry, 1, 20_000) == 1 else { throw SystemError("accept", ETIMEDOUT) }
@@ -142,18 +114,4 @@ final class LoopbackListener: Sendable {
 private func limitWaiting(_ descriptor: Int32) {
     var limit = timeval(tv_sec: 20, tv_usec: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
-}
-
-private func withLoopback<Result>(
-    port: Int, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
-) -> Result {
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = UInt16(port).bigEndian
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    return withUnsafePointer(to: &address) { pointer in
-        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-            body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
-        }
-    }
 }

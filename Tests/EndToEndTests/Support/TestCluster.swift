@@ -56,7 +56,7 @@ final class TestCluster: Sendable {
         for number in 1...size {
             nodes.append(
                 try NodeHandle(
-                    number: number, folder: folder, ports: try FreePorts.take(3),
+                    number: number, folder: folder, ports: try Loopback.freePorts(3),
                     storeFolder: storeFolders[number]))
         }
         var links: [Link] = []
@@ -169,24 +169,5 @@ final class TestCluster: Sendable {
             lines.append("\(conflict.text("id")) \(conflict.text("kind")) \(sides)")
         }
         return lines
-    }
-}
-
-/// Free ports of loopback, below those that the system deals out by itself: a port of those could
-/// be some other connection's by the time it is bound.
-enum FreePorts {
-    private static let next = Mutex(Int(getpid()) % 10_000)
-
-    static func take(_ count: Int) throws -> [Int] {
-        var ports: [Int] = []
-        for _ in 0..<20_000 where ports.count < count {
-            let port = next.withLock { next in
-                next = (next + 1) % 10_000
-                return 20_000 + next
-            }
-            if LoopbackListener.isFree(port) { ports.append(port) }
-        }
-        guard ports.count == count else { throw EndToEndError("There are no free ports") }
-        return ports
     }
 }

@@ -6,27 +6,6 @@ import TestSupport
 ///
 /// The test that starts one ends it; ``end()`` does so whatever state the process is in.
 final class TestProcess: Sendable {
-    /// Where the program is: TRIBUTARY_PROGRAM, or beside the test bundle.
-    static func program() throws -> URL {
-        if let path = ProcessInfo.processInfo.environment["TRIBUTARY_PROGRAM"] {
-            return URL(fileURLWithPath: path)
-        }
-        // On Linux the test bundle is an executable beside the package's other products.
-        var places = [Bundle.main.bundleURL]
-        places += CommandLine.arguments.prefix(1).map { URL(fileURLWithPath: $0) }
-        if let path = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe") {
-            places.append(URL(fileURLWithPath: path))
-        }
-        for place in places {
-            for folder in [place, place.deletingLastPathComponent()] {
-                let program = folder.appendingPathComponent("tributary")
-                if FileManager.default.isExecutableFile(atPath: program.path) { return program }
-            }
-        }
-        throw EndToEndError(
-            "The program is missing: build the product tributary, or name it by TRIBUTARY_PROGRAM")
-    }
-
     let output: URL
     let errors: URL
     let pid: Int32
@@ -44,7 +23,7 @@ final class TestProcess: Sendable {
         self.output = output
         self.errors = errors
         process = Process()
-        let line = launcher + [try Self.program().path] + arguments
+        let line = launcher + [try BuiltProgram.find().path] + arguments
         process.executableURL = URL(fileURLWithPath: line[0])
         process.arguments = Array(line.dropFirst())
         if !environment.isEmpty {

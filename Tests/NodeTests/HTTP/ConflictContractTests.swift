@@ -81,7 +81,7 @@ struct ConflictContractTests {
             let seen = try node.coordinator.currentToken.versionVector
             for (number, person) in people.enumerated() {
                 _ = try await node.save(
-                    #"{"operations": [{"update": "\#(person)", "values": {"name": "us"}}]}"#)
+                    operations: #"{"update": "\#(person)", "values": {"name": "us"}}"#)
                 try node.applyForeignName("them", of: person, seen: seen, node: number + 2)
             }
             var listed: [String] = []
@@ -107,7 +107,7 @@ struct ConflictContractTests {
             let long = String(repeating: "x", count: 3 << 20)
             for (number, person) in people.enumerated() {
                 _ = try await node.save(
-                    #"{"operations": [{"update": "\#(person)", "values": {"name": "us"}}]}"#)
+                    operations: #"{"update": "\#(person)", "values": {"name": "us"}}"#)
                 try node.applyForeignName(long, of: person, seen: seen, node: number + 2)
             }
             let first = try await node.ask("GET", "/v1/conflicts")
@@ -138,27 +138,22 @@ struct ConflictContractTests {
             let seen = try node.coordinator.currentToken.versionVector
             for (number, uri) in people.enumerated() {
                 let pet = #""insert": "Pet", "id": "@\#(number)", "values": {"keeper": "\#(uri)"}"#
-                let saved = try await node.save(#"{"operations": [{\#(pet)}]}"#)
+                let saved = try await node.save(operations: #"{\#(pet)}"#)
                 #expect(saved.status == 200, "\(saved.text)")
             }
             // Elsewhere one was deleted, and the other got a pet as well.
-            let actor = ActorID(node: try HTTPTestNode.node(2), startedAtSeconds: 9, random: 7)
-            let transaction = Transaction(
-                dot: Dot(actor: actor, sequence: 1),
-                timestamp: try #require(
-                    HybridTimestamp(milliseconds: 1_700_000_000_000, counter: 3)),
-                seen: seen, author: "elsewhere", modelHash: node.coordinator.model.modelHash,
-                shapes: [
+            try node.apply(
+                seen: seen,
+                [
                     ChangeShape(entity: "Person", assigned: []),
                     ChangeShape(entity: "Pet", assigned: ["keeper"]),
                 ],
-                changes: [
+                [
                     Change(kind: .delete, shape: 0, row: rows[0], values: []),
                     Change(
                         kind: .insert, shape: 1, row: RowID(rows[0].rawValue + 1 << 48),
                         values: [.reference(rows[1])]),
                 ])
-            _ = try node.coordinator.apply([EncodedTransaction(transaction)])
             let gone = try await node.ask("GET", "/v1/conflicts?kind=dangling")
             #expect(
                 gone["conflicts.0.violation"] == .string("missingMandatoryProperty"),
@@ -197,14 +192,8 @@ struct ConflictContractTests {
             let logged = try node.coordinator.read { try $0.history(afterPosition: 2, limit: 1) }
             let made = try #require(logged.first).encoded.transaction
             #expect(try await node.save(change("remove")).status == 200)
-            // Elsewhere the link was made again meanwhile.
-            let actor = ActorID(node: try HTTPTestNode.node(2), startedAtSeconds: 9, random: 7)
-            let again = Transaction(
-                dot: Dot(actor: actor, sequence: 1),
-                timestamp: try #require(
-                    HybridTimestamp(milliseconds: 1_700_000_000_000, counter: 3)),
-                seen: seen, modelHash: made.modelHash, shapes: made.shapes, changes: made.changes)
-            _ = try node.coordinator.apply([EncodedTransaction(again)])
+            // Elsewhere the link was made anew meanwhile.
+            try node.apply(seen: seen, made.shapes, made.changes)
             let answer = try await node.ask("GET", "/v1/conflicts?kind=link")
             let sides = (answer["conflicts.0.sides"]?.array ?? []).compactMap(\.object)
             #expect(sides.count == 2, "\(answer.text)")
@@ -222,11 +211,11 @@ struct ConflictContractTests {
         try await HTTPTestNode.run { node in
             let (uri, _, _) = try await disputed(node)
             let change = #""update": "\#(uri)", "values": {"name": "Joy"}"#
-            let refused = try await node.save(#"{"operations": [{\#(change)}]}"#)
+            let refused = try await node.save(operations: #"{\#(change)}"#)
             #expect(refused.status == 409 && refused.code == "unresolvedConflict")
             #expect(refused["error.conflicts.0.object"] == .string(uri))
             let done = try await node.save(
-                #"{"operations": [{\#(change), "resolves": true}]}"#)
+                operations: #"{\#(change), "resolves": true}"#)
             #expect(done.status == 200, "\(done.text)")
         }
     }

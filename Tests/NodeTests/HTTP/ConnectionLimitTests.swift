@@ -97,9 +97,8 @@ struct ConnectionLimitTests {
 
     @Test("A request's header must come in time: 408, or nothing to who has said nothing")
     func headers() async throws {
-        var options = HTTPServer.Options()
-        options.headerTimeout = .seconds(1)
-        try await HTTPTestNode.run(options: options) { (node: HTTPTestNode) async throws in
+        try await HTTPTestNode.run(options: .with { $0.headerTimeout = .seconds(1) }) {
+            (node: HTTPTestNode) async throws in
             let half = try RawConnection(port: node.server.port)
             half.send("GET /healthz HTTP/1.1\r\nHost: loc")
             let late = await half.answer()
@@ -121,9 +120,8 @@ struct ConnectionLimitTests {
 
     @Test("A request's body must come in time: 408, and nothing is done")
     func bodies() async throws {
-        var options = HTTPServer.Options()
-        options.bodyTimeout = .milliseconds(200)
-        try await HTTPTestNode.run(options: options) { (node: HTTPTestNode) async throws in
+        try await HTTPTestNode.run(options: .with { $0.bodyTimeout = .milliseconds(200) }) {
+            (node: HTTPTestNode) async throws in
             let connection = try RawConnection(port: node.server.port)
             connection.send(
                 "POST /v1/save HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"

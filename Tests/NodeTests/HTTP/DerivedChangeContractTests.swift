@@ -26,7 +26,7 @@ struct DerivedChangeContractTests {
             let owner = try #require(saved["ids.@owner"]?.string)
             let item = try #require(saved["ids.@item"]?.string)
             let token = try #require(saved["token"]?.string)
-            _ = try await node.save(#"{"operations": [{"delete": "\#(owner)"}]}"#)
+            _ = try await node.save(operations: #"{"delete": "\#(owner)"}"#)
             let derived: JSONValue = [
                 "object": .string(item), "kind": .string("update"),
                 "values": ["owner": .null], "derived": .boolean(true),

@@ -84,15 +84,14 @@ struct FetchContractTests {
             let (uri, dot) = try await node.insertPerson("Ada")
             let seen = try node.coordinator.currentToken.versionVector
             let saved = try await node.save(
-                #"{"operations": [{"update": "\#(uri)", "values": {"name": "Eve"}}]}"#)
+                operations: #"{"update": "\#(uri)", "values": {"name": "Eve"}}"#)
             try node.applyForeignName("Amy", of: uri, seen: seen)
             let answer = try await node.fetch(
                 #"{"entity": "Person", "versions": true, "properties": ["name"]}"#)
             #expect(answer["objects.0.conflicted"] == .boolean(true))
             #expect(answer["objects.0.versions"]?.object?.members.map(\.key) == ["name"])
             let siblings = answer["objects.0.versions.name.siblings"]?.array ?? []
-            #expect(
-                siblings.compactMap { $0.object?["value"]?.string } == ["Amy", "Eve"])
+            #expect(siblings.compactMap { $0.object?["value"]?.string } == ["Amy", "Eve"])
             #expect(answer["objects.0.values.name"] == .string("Amy"))
             #expect(siblings.last?.object?["dot"] == saved["transaction"])
             #expect(dot.hasSuffix("-1"))
@@ -105,9 +104,7 @@ struct FetchContractTests {
 
     @Test("An answer that comes to more bytes than it may is refused, and comes as lines")
     func answersTooLarge() async throws {
-        var options = HTTPServer.Options()
-        options.maximumAnswerBytes = 1_900
-        try await HTTPTestNode.run(options: options) { node in
+        try await HTTPTestNode.run(options: .with { $0.maximumAnswerBytes = 1_900 }) { node in
             for number in 1...40 { _ = try await node.insertPerson("P\(number)") }
             let requests = [
                 "",
@@ -275,7 +272,7 @@ struct FetchContractTests {
                 #"{"entity": "Person", "after": "\#(token)", "timeoutSeconds": 0.05}"#)
             #expect(early.status == 504 && early.code == "generationTimeout")
             let request = #"{"entity": "Person", "resultType": "count", "after": "\#(token)""#
-            async let waiting = NodeClient(url: "http://127.0.0.1:\(node.server.port)").request(
+            async let waiting = NodeClient(url: node.url).request(
                 "POST", "/v1/fetch", body: Array((request + #", "timeoutSeconds": 60}"#).utf8),
                 timeout: .seconds(90))
             try await fill(node, 1)

@@ -15,6 +15,7 @@ final class HTTPTestNode: Sendable {
     let directory: URL
 
     var coordinator: PersistentStoreCoordinator { backend.coordinator }
+    var url: String { "http://127.0.0.1:\(server.port)" }
 
     private init(backend: FakeBackend, server: HTTPServer, client: NodeClient, directory: URL) {
         self.backend = backend
@@ -105,6 +106,10 @@ final class HTTPTestNode: Sendable {
 
     func save(_ body: String) async throws -> Answer { try await ask("POST", "/v1/save", body) }
 
+    func save(operations: String...) async throws -> Answer {
+        try await save(#"{"operations": [\#(operations.joined(separator: ", "))]}"#)
+    }
+
     func fetch(_ body: String) async throws -> Answer { try await ask("POST", "/v1/fetch", body) }
 
     /// Inserts a person and gives its URI and version.
@@ -134,15 +139,23 @@ final class HTTPTestNode: Sendable {
         _ name: String, of uri: String, seen: VersionVector, node: Int = 2
     ) throws {
         guard let object = ObjectURI(uri) else { throw Unexpected(uri) }
+        try apply(
+            node: node, seen: seen, [ChangeShape(entity: "Person", assigned: ["name"])],
+            [Change(kind: .update, shape: 0, row: object.row, values: [.string(name)])])
+    }
+
+    /// Applies what another node has written without having seen more than that.
+    func apply(
+        node: Int = 2, seen: VersionVector, _ shapes: [ChangeShape], _ changes: [Change],
+        sequence: UInt64 = 1
+    ) throws {
         let actor = ActorID(node: try Self.node(node), startedAtSeconds: 1_700_000_000, random: 7)
+        let milliseconds = 1_700_000_000_000 + sequence
         let transaction = Transaction(
-            dot: Dot(actor: actor, sequence: 1),
-            timestamp: HybridTimestamp(milliseconds: 1_700_000_000_000, counter: 3) ?? .zero,
+            dot: Dot(actor: actor, sequence: sequence),
+            timestamp: HybridTimestamp(milliseconds: milliseconds, counter: 3) ?? .zero,
             seen: seen, author: "elsewhere", modelHash: coordinator.model.modelHash,
-            shapes: [ChangeShape(entity: "Person", assigned: ["name"])],
-            changes: [
-                Change(kind: .update, shape: 0, row: object.row, values: [.string(name)])
-            ])
+            shapes: shapes, changes: changes)
         _ = try coordinator.apply([EncodedTransaction(transaction)])
     }
 
@@ -174,6 +187,15 @@ final class HTTPTestNode: Sendable {
           {"name": "Shape", "abstract": true, "attributes": [{"name": "area", "type": "double"}]},
           {"name": "Circle", "parent": "Shape"}]}
         """
+}
+
+extension HTTPServer.Options {
+    /// The default ones, but for what is changed.
+    static func with(_ change: (inout Self) -> Void) -> Self {
+        var options = Self()
+        change(&options)
+        return options
+    }
 }
 
 /// A backend with a store and no mesh.

@@ -93,9 +93,9 @@ struct InheritanceContractTests {
             let pets = try await Self.insertPets(node)
             let seen = try node.coordinator.currentToken.versionVector
             let change = #""update": "\#(pets.owner)", "values": {"pet": "\#(pets.cat)"}"#
-            #expect(try await node.save(#"{"operations": [{\#(change)}]}"#).status == 200)
+            #expect(try await node.save(operations: #"{\#(change)}"#).status == 200)
             let stale = try await node.save(
-                #"{"operations": [{\#(change), "version": "\#(pets.version)"}]}"#)
+                operations: #"{\#(change), "version": "\#(pets.version)"}"#)
             #expect(stale.status == 409 && stale.code == "mergeConflict", "\(stale.text)")
             #expect(stale["error.conflicts.0.cachedSnapshot.pet"] == .string(pets.cat))
             #expect(!Self.namesDestinations(stale.text), "\(stale.text)")
@@ -103,15 +103,9 @@ struct InheritanceContractTests {
             // Elsewhere somebody who had not seen the cat gave the owner the dog again.
             let owner = try #require(ObjectURI(pets.owner)?.row)
             let dog = try #require(ObjectURI(pets.dog)?.row)
-            let actor = ActorID(node: try HTTPTestNode.node(2), startedAtSeconds: 9, random: 7)
-            let transaction = Transaction(
-                dot: Dot(actor: actor, sequence: 1),
-                timestamp: try #require(
-                    HybridTimestamp(milliseconds: 1_700_000_000_000, counter: 3)),
-                seen: seen, modelHash: node.coordinator.model.modelHash,
-                shapes: [ChangeShape(entity: "Owner", assigned: ["pet"])],
-                changes: [Change(kind: .update, shape: 0, row: owner, values: [.reference(dog)])])
-            _ = try node.coordinator.apply([EncodedTransaction(transaction)])
+            try node.apply(
+                seen: seen, [ChangeShape(entity: "Owner", assigned: ["pet"])],
+                [Change(kind: .update, shape: 0, row: owner, values: [.reference(dog)])])
             let list = try await node.ask("GET", "/v1/conflicts")
             let one = try await node.ask("GET", "/v1/conflicts/Owner.\(owner).pet")
             for (answer, path) in [(list, "conflicts.0."), (one, "")] {

@@ -24,9 +24,8 @@ struct OriginTests {
 
     @Test("A node without tokens answers only under names of loopback and those configured: 421")
     func foreignNames() async throws {
-        var options = HTTPServer.Options()
-        options.hosts = ["Shop.example"]
-        try await HTTPTestNode.run(options: options) { (node: HTTPTestNode) async throws in
+        try await HTTPTestNode.run(options: .with { $0.hosts = ["Shop.example"] }) {
+            (node: HTTPTestNode) async throws in
             for host in [
                 "evil.example", "evil.example:7100", "127.0.0.1.evil.example",
                 "localhost.evil.example",
@@ -80,9 +79,8 @@ struct OriginTests {
 
     @Test("A token protects by itself: the name under which a node is asked is free then")
     func namesWithTokens() async throws {
-        var options = HTTPServer.Options()
-        options.token = "0123456789abcdef"
-        try await HTTPTestNode.run(options: options) { (node: HTTPTestNode) async throws in
+        try await HTTPTestNode.run(options: .with { $0.token = "0123456789abcdef" }) {
+            (node: HTTPTestNode) async throws in
             let bearer = ["Authorization: Bearer 0123456789abcdef"]
             #expect(try await node.raw(Self.post(bearer, host: "n1.example")).status == 200)
             #expect(try await node.raw(Self.post([], host: "n1.example")).status == 401)

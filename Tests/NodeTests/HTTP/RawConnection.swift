@@ -2,6 +2,7 @@ import Dispatch
 import Foundation
 import Glibc
 import Node
+import TestSupport
 
 /// A connection on which a test says byte by byte what a client of HTTP would not.
 ///
@@ -34,17 +35,7 @@ final class RawConnection: @unchecked Sendable {
 
     /// Connects to a port of 127.0.0.1.
     init(port: Int) throws {
-        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = in_port_t(port).bigEndian
-        address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
-        let result = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
-        guard result == 0 else { throw HTTPTestNode.Unexpected("connect: \(errno)") }
+        descriptor = try Loopback.connect(to: port)
     }
 
     deinit { close(descriptor) }

@@ -59,7 +59,7 @@ struct RequestContractTests {
     func numbersOutOfRange() async throws {
         try await HTTPTestNode.run { node in
             let answer = try await node.save(
-                #"{"operations": [{"insert": "Person", "values": {"ratio": 1e400}}]}"#)
+                operations: #"{"insert": "Person", "values": {"ratio": 1e400}}"#)
             #expect(answer.status == 400 && answer.code == "malformed")
             #expect(answer.message.contains("out of range"), "\(answer.message)")
             #expect(!answer.message.contains("not JSON"), "\(answer.message)")

@@ -35,7 +35,7 @@ struct ResolutionContractTests {
         _ node: HTTPTestNode, _ operations: String...
     ) async throws -> [String: String] {
         let answer = try await node.save(
-            "{\"operations\": [\(operations.joined(separator: ", "))]}")
+            #"{"operations": [\#(operations.joined(separator: ", "))]}"#)
         guard answer.status == 200 else { throw HTTPTestNode.Unexpected(answer.text) }
         var ids: [String: String] = [:]
         for member in answer["ids"]?.object?.members ?? [] { ids[member.key] = member.value.string }
@@ -45,22 +45,6 @@ struct ResolutionContractTests {
     private func row(_ uri: String?) throws -> RowID {
         let uri = try #require(uri.flatMap { ObjectURI($0) })
         return uri.row
-    }
-
-    /// Applies what another node has written without having seen more than that.
-    private func apply(
-        _ node: HTTPTestNode, seen: VersionVector, _ shapes: [ChangeShape], _ changes: [Change],
-        sequence: UInt64 = 1
-    ) throws {
-        let actor = ActorID(
-            node: try HTTPTestNode.node(2), startedAtSeconds: 1_700_000_000, random: 7)
-        let transaction = Transaction(
-            dot: Dot(actor: actor, sequence: sequence),
-            timestamp: try #require(
-                HybridTimestamp(milliseconds: 1_700_000_000_000 + sequence, counter: 3)),
-            seen: seen, author: "elsewhere", modelHash: node.coordinator.model.modelHash,
-            shapes: shapes, changes: changes)
-        _ = try node.coordinator.apply([EncodedTransaction(transaction)])
     }
 
     private func open(_ node: HTTPTestNode) async throws -> [String] {
@@ -79,11 +63,11 @@ struct ResolutionContractTests {
         let seen = try node.coordinator.currentToken.versionVector
         for uri in people {
             let saved = try await node.save(
-                #"{"operations": [{"update": "\#(uri)", "values": {"a": "ours"}}]}"#)
+                operations: #"{"update": "\#(uri)", "values": {"a": "ours"}}"#)
             #expect(saved.status == 200)
         }
-        try apply(
-            node, seen: seen, [ChangeShape(entity: "Person", assigned: ["a"])],
+        try node.apply(
+            seen: seen, [ChangeShape(entity: "Person", assigned: ["a"])],
             try people.map {
                 Change(kind: .update, shape: 0, row: try row($0), values: [.string("theirs")])
             })
@@ -131,20 +115,20 @@ struct ResolutionContractTests {
                 #""update": "\#(one)", "values": {"b": "ours"}"#,
                 #""update": "\#(one)", "remove": {"friends": ["\#(two)"]}"#,
             ] {
-                #expect(try await node.save(#"{"operations": [{\#(change)}]}"#).status == 200)
+                #expect(try await node.save(operations: #"{\#(change)}"#).status == 200)
             }
             // Elsewhere the link was made again.
             let links = made.changes.filter { $0.kind != .insert }
             #expect(!links.isEmpty)
-            try apply(node, seen: seen, made.shapes, links)
+            try node.apply(seen: seen, made.shapes, links)
             let link = try #require(try await open(node).first)
             let refused = try await node.ask(
                 "POST", "/v1/conflicts/\(link)/resolution", #"{"values": {"a": "z"}}"#)
             #expect(refused.status == 404 && refused.code == "conflictNotFound", "\(refused.text)")
             #expect(refused.message.contains("values"))
             // And later the object was deleted.
-            try apply(
-                node, seen: seen, [ChangeShape(entity: "Person", assigned: [])],
+            try node.apply(
+                seen: seen, [ChangeShape(entity: "Person", assigned: [])],
                 [Change(kind: .delete, shape: 0, row: try row(one), values: [])], sequence: 2)
             let delete = "Person.\(try row(one)).object"
             #expect(try await open(node).contains(delete))
@@ -166,8 +150,7 @@ struct ResolutionContractTests {
                 let answer = try await node.ask(
                     "POST", "/v1/conflicts/\(id)/resolution",
                     #"{"change": {"\#(uri)": {"a": "mine"}}}"#)
-                #expect(
-                    answer.status == 404 && answer.code == "conflictNotFound", "\(answer.text)")
+                #expect(answer.status == 404 && answer.code == "conflictNotFound", "\(answer.text)")
                 #expect(answer.message.contains("unique"), "\(answer.message)")
             }
             #expect(try await open(node) == before)
@@ -186,13 +169,13 @@ struct ResolutionContractTests {
                 values: [.string("m"), .string("n\(number)")])
         }
         if isOneSave {
-            try apply(node, seen: seen, shapes, [user(1), user(2)])
+            try node.apply(seen: seen, shapes, [user(1), user(2)])
         } else {
-            try apply(node, seen: seen, shapes, [user(1)])
+            try node.apply(seen: seen, shapes, [user(1)])
             let saved = try await node.save(
-                #"{"operations": [{"insert": "Tag", "values": {"name": "t"}}]}"#)
+                operations: #"{"insert": "Tag", "values": {"name": "t"}}"#)
             #expect(saved.status == 200)
-            try apply(node, seen: seen, shapes, [user(2)], sequence: 2)
+            try node.apply(seen: seen, shapes, [user(2)], sequence: 2)
         }
         let id = try #require(try await open(node).first)
         let conflict = try await node.ask("GET", "/v1/conflicts/\(id)")
@@ -329,10 +312,10 @@ struct ResolutionContractTests {
             let uri = try #require(ids["@p"])
             let seen = try node.coordinator.currentToken.versionVector
             let saved = try await node.save(
-                #"{"operations": [{"update": "\#(uri)", "values": {"a": "1", "b": "1"}}]}"#)
+                operations: #"{"update": "\#(uri)", "values": {"a": "1", "b": "1"}}"#)
             #expect(saved.status == 200)
-            try apply(
-                node, seen: seen, [ChangeShape(entity: "Person", assigned: ["a", "b"])],
+            try node.apply(
+                seen: seen, [ChangeShape(entity: "Person", assigned: ["a", "b"])],
                 [
                     Change(
                         kind: .update, shape: 0, row: try row(uri),
@@ -340,7 +323,7 @@ struct ResolutionContractTests {
                 ])
             #expect(try await open(node).count == 2)
             let answer = try await node.save(
-                #"{"operations": [{"update": "\#(uri)", "values": {"b": "3"}}]}"#)
+                operations: #"{"update": "\#(uri)", "values": {"b": "3"}}"#)
             #expect(answer.status == 409 && answer.code == "unresolvedConflict")
             #expect(
                 answer["error.conflicts.0.properties"] == .array([.string("b")]), "\(answer.text)")

@@ -81,7 +81,7 @@ struct SaveContractTests {
             #expect(answer["values.reports"]?.array == [])
             #expect(answer["values.mood"] == nil)
             let odd = try await node.save(
-                #"{"operations": [{"update": "\#(uri)", "values": {"ratio": "-Infinity"}}]}"#)
+                operations: #"{"update": "\#(uri)", "values": {"ratio": "-Infinity"}}"#)
             #expect(odd.status == 200)
             let read = try await node.ask("GET", path)
             #expect(read["values.ratio"] == .string("-Infinity"))
@@ -205,7 +205,7 @@ struct SaveContractTests {
             #expect(missing["error.failures.0.code"] == .integer(1570))
             #expect(missing["error.failures.1.object"] == .string("operations[1]"))
             let dangling = try await node.save(
-                #"{"operations": [{"update": "@x", "values": {}}]}"#)
+                operations: #"{"update": "@x", "values": {}}"#)
             #expect(dangling.status == 422)
         }
     }
@@ -215,9 +215,9 @@ struct SaveContractTests {
         try await HTTPTestNode.run { node in
             let (uri, version) = try await node.insertPerson("Ada")
             let change = #"{"update": "\#(uri)", "values": {"name": "Eve"}}"#
-            #expect(try await node.save(#"{"operations": [\#(change)]}"#).status == 200)
+            #expect(try await node.save(operations: change).status == 200)
             let stale = #"{"update": "\#(uri)", "values": {"name": "X"}, "version": "\#(version)"}"#
-            let answer = try await node.save(#"{"operations": [\#(stale)]}"#)
+            let answer = try await node.save(operations: stale)
             #expect(answer.status == 409 && answer.code == "mergeConflict")
             #expect(answer["error.conflicts.0.object"] == .string(uri))
             #expect(answer["error.conflicts.0.property"] == .string("name"))
@@ -230,11 +230,11 @@ struct SaveContractTests {
                 #"{"operations": [\#(stale)], "mergePolicy": "rollback"}"#)
             #expect(rolledBack.status == 200 && rolledBack["transaction"] == .null)
             let gone = #"{"delete": "\#(uri)"}"#
-            #expect(try await node.save(#"{"operations": [\#(gone)]}"#).status == 200)
-            let deleted = try await node.save(#"{"operations": [\#(stale)]}"#)
+            #expect(try await node.save(operations: gone).status == 200)
+            let deleted = try await node.save(operations: stale)
             #expect(deleted.status == 409)
             #expect(deleted["error.conflicts.0.newVersion"] == .null)
-            let lost = try await node.save(#"{"operations": [\#(change)]}"#)
+            let lost = try await node.save(operations: change)
             #expect(lost.status == 404 && lost.code == "objectNotFound")
         }
     }
@@ -258,7 +258,7 @@ struct SaveContractTests {
             let note =
                 #"{"operations": [{"insert": "Note", "values": {"owner": "\#(ada)"}}]}"#
             #expect(try await node.save(note).status == 200)
-            let denied = try await node.save(#"{"operations": [{"delete": "\#(ada)"}]}"#)
+            let denied = try await node.save(operations: #"{"delete": "\#(ada)"}"#)
             #expect(denied.status == 409 && denied.code == "deleteDenied")
             #expect(denied["error.conflicts.0.object"] == .string(ada))
             #expect(denied["error.failures.0.object"] == .string(ada))

@@ -96,8 +96,7 @@ struct ConsumerContractTests {
             var limits = HistoryLimits()
             limits.maximumBytes = 1
             let stable = try node.coordinator.currentToken.versionVector
-            let tending = try node.coordinator.tendHistory(
-                limits, HistoryKnowledge(stable: stable))
+            let tending = try node.coordinator.tendHistory(limits, HistoryKnowledge(stable: stable))
             #expect(tending.expired == ["audit"])
             let history = try await node.ask("GET", "/v1/history?after=\(token)")
             #expect(history.status == 410)

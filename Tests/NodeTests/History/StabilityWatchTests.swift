@@ -39,8 +39,7 @@ struct StabilityWatchTests {
         var watch = StabilityWatch(startedAt: 0)
         for step in 1...100 as ClosedRange<UInt64> {
             // It is always five behind.
-            let report = watch.note(
-                status(step), durable: vector(step + 5), now: step * 1_000)
+            let report = watch.note(status(step), durable: vector(step + 5), now: step * 1_000)
             #expect(report.unstable == 5)
             #expect(report.holders(now: step * 1_000).isEmpty)
         }

@@ -14,7 +14,7 @@ import Testing
     @Test("Forged transactions change nothing, and the others go on")
     func forging() async throws {
         let cluster = try TestCluster(3)
-        let keys = [try CurveKeys.generate(), try CurveKeys.generate(), try CurveKeys.generate()]
+        let keys = try Mesh.keys(3)
         let peers = zip(cluster.peers, keys).map { peer, keys in
             var peer = peer
             peer.publicKeys = [keys.publicKey]

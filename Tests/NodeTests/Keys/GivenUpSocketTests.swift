@@ -33,8 +33,7 @@ extension MeshSuites {
             let endpoint = try server.bind("tcp://127.0.0.1:0")
             let clients = try (0..<count).map { number in
                 let socket = try ZeroMQSocket(.dealer, in: context)
-                let monitor = try MeshSocket.watch(
-                    socket, name: "watch-\(round)-\(number)")
+                let monitor = try MeshSocket.watch(socket, name: "watch-\(round)-\(number)")
                 try socket.connect(endpoint)
                 return MeshSocket(
                     socket, monitor: monitor, ConnectionWatch.Bounds(heldBytes: .max), now: 0)

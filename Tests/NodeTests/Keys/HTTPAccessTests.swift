@@ -34,9 +34,7 @@ import Testing
 
     @Test("Every endpoint asks for its scope: 401 without a token, 403 with too small a scope")
     func scopes() async throws {
-        var options = HTTPServer.Options()
-        options.tokens = Self.tokens
-        try await HTTPTestNode.run(options: options) { node in
+        try await HTTPTestNode.run(options: .with { $0.tokens = Self.tokens }) { node in
             let url = "http://127.0.0.1:\(node.server.port)"
             let stranger = try NodeClient(url: url)
             let clients = try Self.tokens.map {
@@ -95,9 +93,8 @@ import Testing
 
     @Test("Tokens that change hold from the next request on, on open connections too")
     func changed() async throws {
-        var options = HTTPServer.Options()
-        options.token = "0123456789abcdef"
-        try await HTTPTestNode.run(options: options) { (node: HTTPTestNode) async throws in
+        try await HTTPTestNode.run(options: .with { $0.token = "0123456789abcdef" }) {
+            (node: HTTPTestNode) async throws in
             #expect(try await node.ask("GET", "/v1/status").status == 200)
             node.server.update(tokens: Self.tokens)
             #expect(try await node.ask("GET", "/v1/status").status == 401)

@@ -62,12 +62,9 @@ extension MeshSuites {
             "A withdrawn key is cut off on both channels, both ways; the others hear each other again"
         )
         func withdrawn() throws {
-            let keys = [
-                try CurveKeys.generate(), try CurveKeys.generate(), try CurveKeys.generate(),
-            ]
+            let keys = try Mesh.keys(3)
             let mesh = try Mesh.joined(3, keys: keys)
-            #expect(
-                try mesh.wait(until: { Self.hearEachOther($0, [1, 2, 3]) }, again: Self.talk))
+            #expect(try mesh.wait(until: { Self.hearEachOther($0, [1, 2, 3]) }, again: Self.talk))
             // Nodes 1 and 2 take the key of node 3 away; node 3 goes on trying.
             for own in [1, 2] {
                 let others = try Self.peers(
@@ -168,7 +165,7 @@ extension MeshSuites {
 
         @Test("A port that another program has taken is waited for, and the node goes on meanwhile")
         func portTaken() throws {
-            let keys = [try CurveKeys.generate(), try CurveKeys.generate()]
+            let keys = try Mesh.keys(2)
             let mesh = try Mesh.joined(2, keys: keys)
             let transport = mesh.transports[0]
             do {
@@ -187,7 +184,7 @@ extension MeshSuites {
 
         @Test("What a running mesh cannot become is refused and changes nothing")
         func refused() throws {
-            let keys = [try CurveKeys.generate(), try CurveKeys.generate()]
+            let keys = try Mesh.keys(2)
             let mesh = try Mesh.joined(2, keys: keys)
             let peers = try Self.peers(of: 1, in: mesh, [2: []])
             #expect(throws: NodeError.self) {
@@ -202,16 +199,10 @@ extension MeshSuites {
 
         @Test("One node's key that claims another's number is reported with both")
         func impostor() throws {
-            let keys = [
-                try CurveKeys.generate(), try CurveKeys.generate(), try CurveKeys.generate(),
-            ]
+            let keys = try Mesh.keys(3)
             let mesh = try Mesh.joined(3, keys: keys)
-            let context = try ZeroMQContext()
-            let impostor = try ZeroMQSocket(.dealer, in: context)
-            try Gatekeeper.introduceClient(impostor, keys[2], to: keys[0].publicKey)
-            try impostor.set(ZMQ_ROUTING_ID, text: "node-2-0123456789abcdef")
-            try impostor.connect(mesh.transports[0].exchangeEndpoint)
-            _ = try impostor.send([66])
+            let impostor = try mesh.impostor(as: 2, keys[2], to: keys[0])
+            defer { withExtendedLifetime(impostor) {} }
             #expect(try mesh.wait { !$0.transports[0].keyReport.refusals.isEmpty })
             let refusal = try #require(mesh.transports[0].keyReport.refusals.first)
             #expect(refusal.reason == .claimsToBe(try Mesh.node(2)))
@@ -227,14 +218,13 @@ extension MeshSuites {
             "may ask over the exchange and be answered, under its own number, and hears nothing else"
         )
         func asks() throws {
-            let keys = [try CurveKeys.generate(), try CurveKeys.generate()]
+            let keys = try Mesh.keys(2)
             let mesh = try Mesh.joined(2, keys: keys)
             let (member, departed) = (try Mesh.node(1), try Mesh.node(2))
             func hasHeard(_ bytes: [UInt8]) -> (Mesh) -> Bool {
                 { $0.received[1].contains { $0.bytes == bytes } }
             }
-            #expect(
-                try mesh.wait(until: hasHeard([1])) { try $0.transports[0].publish([1]) })
+            #expect(try mesh.wait(until: hasHeard([1])) { try $0.transports[0].publish([1]) })
             try mesh.transports[0].disconnect(from: departed, hearing: [keys[1].publicKey])
             #expect(
                 try mesh.wait {
@@ -258,11 +248,8 @@ extension MeshSuites {
             #expect(!hasHeard([3])(mesh))
             #expect(mesh.transports[0].peers.isEmpty)
             // The number is bound to the key as before.
-            let impostor = try ZeroMQSocket(.dealer, in: ZeroMQContext())
-            try Gatekeeper.introduceClient(impostor, keys[1], to: keys[0].publicKey)
-            try impostor.set(5, text: "node-3-0123456789abcdef")
-            try impostor.connect(mesh.transports[0].exchangeEndpoint)
-            _ = try impostor.send([66])
+            let impostor = try mesh.impostor(as: 3, keys[1], to: keys[0])
+            defer { withExtendedLifetime(impostor) {} }
             #expect(try mesh.wait { $0.transports[0].statistics.framesRefused == 1 })
             // A new number with its machine and its key is a member like others.
             _ = try mesh.transports[0].connect(

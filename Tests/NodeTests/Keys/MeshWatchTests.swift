@@ -27,8 +27,7 @@ struct MeshWatchTests {
             }
         }
         #expect(lines.count == 1)
-        try watch.note(
-            Self.report(.refusedThere, keys: keys), now: 60_000, logger: lines.logger)
+        try watch.note(Self.report(.refusedThere, keys: keys), now: 60_000, logger: lines.logger)
         #expect(lines.count == 2)
         #expect(lines.all.allSatisfy { $0.contains("A peer does not list this node's key") })
         try watch.note(Self.report(.succeeded, keys: keys), now: 60_001, logger: lines.logger)

@@ -161,9 +161,7 @@ import Testing
 
     @Test("A handshake that does not end is ended in a request's time")
     func handshakes() async throws {
-        var options = HTTPServer.Options()
-        options.headerTimeout = .milliseconds(200)
-        try await Self.with(options) { node, _ in
+        try await Self.with(.with { $0.headerTimeout = .milliseconds(200) }) { node, _ in
             let silent = try RawConnection(port: node.server.port)
             let half = try RawConnection(port: node.server.port)
             half.send([0x16, 0x03, 0x01, 0x02, 0x00, 0x01])

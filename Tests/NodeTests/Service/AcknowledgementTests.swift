@@ -31,8 +31,7 @@ struct AcknowledgementTests {
         let note = SaveRequest(operations: [
             SaveOperation(kind: .insert, entity: entity, row: RowID(-1))
         ])
-        let result = try await nodes[0].save(
-            note, acknowledgement: .all, timeout: .seconds(60))
+        let result = try await nodes[0].save(note, acknowledgement: .all, timeout: .seconds(60))
         let dot = try #require(result.transaction)
         for node in nodes { #expect(node.coordinator.durableVector.contains(dot)) }
 

@@ -19,8 +19,7 @@ struct FirstMembershipChangeTests {
             var settings = NodeService.Settings()
             settings.peers = [cluster.peers[1]]
             settings.address = Self.address(of: cluster.peers[0])
-            service = try NodeService(
-                coordinator: try await cluster.open(1), settings: settings)
+            service = try NodeService(coordinator: try await cluster.open(1), settings: settings)
         }
 
         static func address(of peer: MeshPeer) -> MemberAddress {

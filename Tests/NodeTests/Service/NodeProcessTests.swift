@@ -9,12 +9,28 @@ import Testing
 @testable import Node
 
 @Suite("A node as a process")
-struct NodeProcessTests {
+final class NodeProcessTests {
+    private let directory: URL
+    private var configuration: NodeConfiguration
+
+    init() throws {
+        directory = try URL.makeTemporaryFolder()
+        let model = directory.appendingPathComponent("model.json")
+        try Data(
+            #"{"entities": [{"name": "Note", "attributes": [{"name": "text", "type": "string"}]}]}"#
+                .utf8
+        ).write(to: model)
+        configuration = NodeConfiguration(
+            cluster: "demo", node: try #require(NodeID(1)),
+            store: directory.appendingPathComponent("data/n1.sqlite").path, model: model.path)
+        configuration.http.listen = HostAddress(host: "127.0.0.1", port: 0)
+    }
+
+    deinit { try? FileManager.default.removeItem(at: directory) }
+
     @Test("It says once where it listens, answers there, and leaves a store that opens again")
     func runs() async throws {
-        let directory = try Self.directory()
-        defer { try? FileManager.default.removeItem(at: directory) }
-        var process = NodeProcess(try Self.configuration(in: directory))
+        var process = NodeProcess(configuration)
         let box = LineBox()
         process.announce = { box.add($0) }
         let running = Task { [process] in try await process.runUntilShutdown() }
@@ -31,9 +47,6 @@ struct NodeProcessTests {
 
     @Test("What is wrong at the start has the exit code of the contract")
     func exitCodes() async throws {
-        let directory = try Self.directory()
-        defer { try? FileManager.default.removeItem(at: directory) }
-        var configuration = try Self.configuration(in: directory)
         let good = configuration.model
         configuration.model = directory.appendingPathComponent("none.json").path
         #expect(await Self.exitCode(configuration) == 2)
@@ -57,12 +70,8 @@ struct NodeProcessTests {
 
     @Test("A store that lies beside no file of its own is refused before anything is made there")
     func impossibleStores() async throws {
-        let directory = try Self.directory()
-        defer { try? FileManager.default.removeItem(at: directory) }
-        var configuration = try Self.configuration(in: directory)
         let device = directory.appendingPathComponent("device.sqlite").path
-        try FileManager.default.createSymbolicLink(
-            atPath: device, withDestinationPath: "/dev/null")
+        try FileManager.default.createSymbolicLink(atPath: device, withDestinationPath: "/dev/null")
         configuration.store = device
         var error = await Self.failure(of: configuration)
         #expect(error?.code == .configurationInvalid)
@@ -86,11 +95,10 @@ struct NodeProcessTests {
         } catch { return error as? NodeError }
     }
 
-    @Test("A copy waits for a store in use, and one that cannot be installed goes and is counted")
-    func installing() async throws {
-        let directory = try Self.directory()
-        defer { try? FileManager.default.removeItem(at: directory) }
-        var configuration = try Self.configuration(in: directory)
+    /// An open store, and what receives the copy of another one for it.
+    private func transfer() throws -> (
+        own: PersistentStoreCoordinator, incoming: IncomingTransfer, receive: () throws -> UInt64
+    ) {
         configuration.store = directory.appendingPathComponent("n1.sqlite").path
         let model = try NodeProcess.readModel(configuration.model)
         let donor = try PersistentStoreCoordinator(
@@ -99,11 +107,19 @@ struct NodeProcessTests {
         let own = try PersistentStoreCoordinator(
             storeAt: configuration.store, model: model, cluster: "demo", node: configuration.node)
         let incoming = IncomingTransfer(for: own)
-        func receive() throws -> UInt64 {
-            let part = try OutgoingTransfer(donor) { 0 }.read(
-                0, from: 0, byteLimit: 1 << 20, for: own.node)
-            return try incoming.write(part.bytes, of: part.offer, at: 0)
-        }
+        return (
+            own, incoming,
+            {
+                let part = try OutgoingTransfer(donor) { 0 }.read(
+                    0, from: 0, byteLimit: 1 << 20, for: own.node)
+                return try incoming.write(part.bytes, of: part.offer, at: 0)
+            }
+        )
+    }
+
+    @Test("A copy waits for a store in use, and one that cannot be installed goes and is counted")
+    func installing() async throws {
+        let (own, incoming, receive) = try transfer()
         let run = try NodeRun(configuration)
         let process = NodeProcess(configuration)
         let total = try receive()
@@ -132,20 +148,8 @@ struct NodeProcessTests {
 
     @Test("A copy waits while a program reads the store's file, and the node goes on without it")
     func readMeanwhile() async throws {
-        let directory = try Self.directory()
-        defer { try? FileManager.default.removeItem(at: directory) }
-        var configuration = try Self.configuration(in: directory)
-        configuration.store = directory.appendingPathComponent("n1.sqlite").path
-        let model = try NodeProcess.readModel(configuration.model)
-        let donor = try PersistentStoreCoordinator(
-            storeAt: directory.appendingPathComponent("donor.sqlite").path, model: model,
-            cluster: "demo", node: try #require(NodeID(2)))
-        let own = try PersistentStoreCoordinator(
-            storeAt: configuration.store, model: model, cluster: "demo", node: configuration.node)
-        let incoming = IncomingTransfer(for: own)
-        let part = try OutgoingTransfer(donor) { 0 }.read(
-            0, from: 0, byteLimit: 1 << 20, for: own.node)
-        let total = try incoming.write(part.bytes, of: part.offer, at: 0)
+        let (own, incoming, receive) = try transfer()
+        let total = try receive()
         let run = try NodeRun(configuration)
         let process = NodeProcess(configuration)
         // As `tributary sql --store` does.
@@ -178,8 +182,7 @@ struct NodeProcessTests {
         let donor = try await cluster.start(1, link: link)
         try await donor.insertNotes(3)
         let reached = try donor.coordinator.currentToken
-        _ = try await donor.coordinator.purgeHistory(
-            before: reached, stable: reached.versionVector)
+        _ = try await donor.coordinator.purgeHistory(before: reached, stable: reached.versionVector)
 
         let own = cluster.peers[1]
         func token(_ name: String) throws -> (NodeConfiguration.TokenFile, String) {
@@ -243,12 +246,8 @@ struct NodeProcessTests {
 
     @Test("A peer that a reload took out is a member and cut off in later runs as well")
     func withdrawn() throws {
-        let directory = try Self.directory()
-        defer { try? FileManager.default.removeItem(at: directory) }
         let mesh = try TestCluster(3)
-        var configuration = try Self.configuration(in: directory)
-        configuration.mesh = .init(
-            publish: mesh.peers[0].publish, exchange: mesh.peers[0].exchange)
+        configuration.mesh = .init(publish: mesh.peers[0].publish, exchange: mesh.peers[0].exchange)
         configuration.mesh?.peers = Array(mesh.peers[1...])
         var run = try NodeRun(configuration)
         #expect(run.withdrawn.isEmpty)
@@ -280,24 +279,6 @@ struct NodeProcessTests {
             try await NodeProcess(configuration).runUntilShutdown()
             return 0
         } catch { return NodeProcess.exitCode(of: error) }
-    }
-
-    private static func directory() throws -> URL {
-        let directory = try URL.makeTemporaryFolder()
-        return directory
-    }
-
-    private static func configuration(in directory: URL) throws -> NodeConfiguration {
-        let model = directory.appendingPathComponent("model.json")
-        try Data(
-            #"{"entities": [{"name": "Note", "attributes": [{"name": "text", "type": "string"}]}]}"#
-                .utf8
-        ).write(to: model)
-        var configuration = NodeConfiguration(
-            cluster: "demo", node: try #require(NodeID(1)),
-            store: directory.appendingPathComponent("data/n1.sqlite").path, model: model.path)
-        configuration.http.listen = HostAddress(host: "127.0.0.1", port: 0)
-        return configuration
     }
 }
 

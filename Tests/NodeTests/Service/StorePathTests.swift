@@ -25,8 +25,7 @@ import Testing
     func places() throws {
         let folder = FileManager.default.temporaryDirectory
             .appending(path: "store-\(UUID().uuidString)").path
-        try FileManager.default.createDirectory(
-            atPath: folder, withIntermediateDirectories: false)
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         try Self.configuration(store: "\(folder)/a/b/s").checkStore()
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == [])

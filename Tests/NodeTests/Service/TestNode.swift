@@ -60,7 +60,7 @@ final class TestCluster: Sendable {
 
     init(_ count: Int) throws {
         directory = try URL.makeTemporaryFolder()
-        let ports = try Self.freePorts(count * 2)
+        let ports = try Loopback.freePorts(count * 2)
         peers = try (0..<count).map { index in
             MeshPeer(
                 node: try #require(NodeID(index + 1)), publish: Self.endpoint(ports[index * 2]),
@@ -118,42 +118,8 @@ final class TestCluster: Sendable {
         ])
     }
 
-    private static func endpoint(_ port: UInt16) -> MeshEndpoint {
-        MeshEndpoint(address: HostAddress(host: "127.0.0.1", port: port))
-    }
-
-    /// Where the search for free ports goes on, so that tests side by side never share one.
-    private static let nextPort = Mutex(UInt16.random(in: 20_000..<26_000))
-
-    /// Ports that are free: below those that the system deals out to connections by itself, which
-    /// could take one between this look and the node's start.
-    static func freePorts(_ count: Int) throws -> [UInt16] {
-        var ports: [UInt16] = []
-        for _ in 0..<6_000 where ports.count < count {
-            let port = nextPort.withLock { next in
-                defer { next = next < 31_999 ? next + 1 : 20_000 }
-                return next
-            }
-            if isFree(port) { ports.append(port) }
-        }
-        try #require(ports.count == count)
-        return ports
-    }
-
-    private static func isFree(_ port: UInt16) -> Bool {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        guard descriptor >= 0 else { return false }
-        defer { close(descriptor) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = inet_addr("127.0.0.1")
-        address.sin_port = port.bigEndian
-        let length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        return withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, length) == 0
-            }
-        }
+    private static func endpoint(_ port: Int) -> MeshEndpoint {
+        MeshEndpoint(address: HostAddress(host: "127.0.0.1", port: UInt16(port)))
     }
 }
 
@@ -165,8 +131,7 @@ extension NodeService {
         let position = try #require(entity.properties.firstIndex { $0.name == "text" })
         var results: [SaveResult] = []
         for number in 0..<count {
-            results.append(
-                try await save(Self.insertion(entity, position, "\(text) \(number)")))
+            results.append(try await save(Self.insertion(entity, position, "\(text) \(number)")))
         }
         return results
     }

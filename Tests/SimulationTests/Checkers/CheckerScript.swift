@@ -95,6 +95,22 @@ struct CheckerScript {
         var row: Int64
         var values: [String: PropertyValue] = [:]
         var target: Int64?
+
+        static func insert(
+            _ entity: String, _ row: Int64, _ values: [String: PropertyValue] = [:]
+        ) -> Self { Self(kind: .insert, entity: entity, row: row, values: values) }
+
+        static func update(
+            _ entity: String, _ row: Int64, _ values: [String: PropertyValue] = [:]
+        ) -> Self { Self(kind: .update, entity: entity, row: row, values: values) }
+
+        static func delete(_ entity: String, _ row: Int64) -> Self {
+            Self(kind: .delete, entity: entity, row: row)
+        }
+
+        static func link(_ name: String, _ row: Int64, target: Int64) -> Self {
+            Self(kind: .link, entity: name, row: row, target: target)
+        }
     }
 
     /// A transaction; `seen` has the actor's own past by itself.
@@ -141,6 +157,19 @@ struct CheckerScript {
             digest: ProjectionDigest(high: digest, low: 0), membership: Membership(),
             transactions: transactions, isLocal: isLocal, inserted: inserted, updated: [],
             deleted: deleted)
+    }
+
+    /// That a node has committed what came to these, as its generation of a number.
+    func committed(
+        _ generation: UInt64, _ vector: [(ActorID, UInt64)], _ transactions: [EncodedTransaction],
+        on node: Int = 0, isLocal: Bool = true, inserted: [ManagedObjectID] = [],
+        deleted: [ManagedObjectID] = []
+    ) -> Observation {
+        .committed(
+            node: node,
+            notice: notice(
+                generation, vector, transactions, isLocal: isLocal, inserted: inserted,
+                deleted: deleted))
     }
 
     func started(

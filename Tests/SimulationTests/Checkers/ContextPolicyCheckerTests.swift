@@ -55,8 +55,7 @@ struct ContextPolicyCheckerTests {
                 .error, assigned: "mine", stored: theirs, after: theirs, error: error,
                 hasChanges: true) == "")
         for policy in MergePolicy.allCases {
-            #expect(
-                try saving(policy, assigned: "mine", stored: row(0, "x"), after: mine) == "")
+            #expect(try saving(policy, assigned: "mine", stored: row(0, "x"), after: mine) == "")
         }
         let outcomes: [(MergePolicy, RowSnapshot)] = [
             (.mergeByPropertyStoreTrump, theirs), (.rollback, theirs),
@@ -140,9 +139,9 @@ struct ContextPolicyCheckerTests {
     func properties() {
         func outcome(_ policy: MergePolicy) -> ContextPolicy.Outcome {
             ContextPolicy.outcome(
-                policy, fetched: [.integer(1), .integer(1), .integer(1)],
-                assigned: [0: .integer(2), 1: .integer(2)],
-                stored: [.integer(3), .integer(1), .integer(3)], hasMoved: true)
+                policy, fetched: [1, 1, 1],
+                assigned: [0: 2, 1: 2],
+                stored: [3, 1, 3], hasMoved: true)
         }
         func values(_ numbers: Int64..., written: Set<Int>) -> ContextPolicy.Outcome {
             .values(numbers.map { .integer($0) }, written: written)
@@ -180,23 +179,20 @@ struct ContextPolicyCheckerTests {
         }
         var checker = ContextPolicyChecker()
         let made = script.transaction(
-            actor, 1, at: 10, .init(kind: .insert, entity: "Owner", row: 1),
-            .init(
-                kind: .insert, entity: "Item", row: 2,
-                values: ["owner": owner, "size": .integer(1)]))
-        let gone = script.transaction(
-            actor, 2, at: 20, .init(kind: .delete, entity: "Owner", row: 1))
+            actor, 1, at: 10, .insert("Owner", 1),
+            .insert("Item", 2, ["owner": owner, "size": 1]))
+        let gone = script.transaction(actor, 2, at: 20, .delete("Owner", 1))
         let record = ContextRecord(
             policy: .overwrite, before: CheckerScript.vector([(actor, 2)]),
             objects: [
                 .init(
                     id: item, fetched: row(0, size: 1, owner: fetched),
-                    assigned: [size: .integer(5)], stored: row(0, size: 1, owner: .null),
+                    assigned: [size: 5], stored: row(0, size: 1, owner: .null),
                     after: row(2, size: 5, owner: found))
             ], error: nil, hasChanges: false)
         return script.tell(
-            &checker, .committed(node: 0, notice: script.notice(1, [(actor, 1)], [made])),
-            .committed(node: 0, notice: script.notice(2, [(actor, 2)], [gone])),
+            &checker, script.committed(1, [(actor, 1)], [made]),
+            script.committed(2, [(actor, 2)], [gone]),
             .contextSaved(node: 0, record: record)
         ).joined(separator: "\n")
     }
@@ -299,7 +295,7 @@ struct ContextPolicyCheckerTests {
                 replicator: ReplicatorGauges(), held: 0, limits: Limits(),
                 writeAheadLogBytes: BoundsChecker.writeAheadLogBytes + 1 << 21,
                 writeAheadLogLimit: 1 << 20, pins: 2)
-            let commit = Observation.committed(node: 0, notice: script.notice(1, [], []))
+            let commit = script.committed(1, [], [])
             return (hasCommitted ? script.tell(&checker, commit) : [])
                 + script.tell(&checker, .gauges(node: 0, gauges: gauges))
         }

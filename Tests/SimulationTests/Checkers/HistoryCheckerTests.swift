@@ -11,9 +11,7 @@ struct HistoryCheckerTests {
     private let second = CheckerScript.actor(1)
 
     private func item(_ kind: Change.Kind, _ name: String? = nil) -> CheckerScript.Write {
-        .init(
-            kind: kind, entity: "Item", row: 2,
-            values: name.map { ["name": .string($0)] } ?? [:])
+        .init(kind: kind, entity: "Item", row: 2, values: name.map { ["name": .string($0)] } ?? [:])
     }
 
     private func acknowledged(
@@ -46,7 +44,7 @@ struct HistoryCheckerTests {
         let save = script.transaction(first, 1, at: 10, author: "n1.1", item(.insert, "i"))
         var told = script.tell(
             &checker, script.started(0), script.started(1),
-            .committed(node: 0, notice: script.notice(1, [(first, 1)], [save])),
+            script.committed(1, [(first, 1)], [save]),
             acknowledged(script, save, author: "n1.1"))
         for observation in observations(script) { told += script.tell(&checker, observation) }
         return told.joined(separator: "\n")
@@ -54,8 +52,7 @@ struct HistoryCheckerTests {
 
     @Test("Law 2: a save that is everywhere passes, and one whose only disk is lost")
     func acknowledged() throws {
-        #expect(
-            try afterSaving { [settled($0, [(first, 1)], [(first, 1)])] } == "")
+        #expect(try afterSaving { [settled($0, [(first, 1)], [(first, 1)])] } == "")
         #expect(
             try afterSaving { script in
                 [
@@ -129,7 +126,7 @@ struct HistoryCheckerTests {
         var checker = AcknowledgementChecker()
         let save = script.transaction(first, 1, at: 10, author: "n1.2", item(.insert, "i"))
         let told = script.tell(
-            &checker, .committed(node: 0, notice: script.notice(1, [(first, 1)], [save])),
+            &checker, script.committed(1, [(first, 1)], [save]),
             acknowledged(script, save, author: "n1.1"))
         #expect(told.first?.contains("expected its own transaction, found that of n1.2") == true)
     }
@@ -141,11 +138,9 @@ struct HistoryCheckerTests {
             var checker = AcknowledgementChecker()
             let save = script.transaction(first, 1, at: 10, saveID: "s", item(.insert, "i"))
             let again = script.transaction(first, 2, at: 20, saveID: "s", item(.update, "j"))
-            var told = script.tell(
-                &checker, .committed(node: 0, notice: script.notice(1, [(first, 1)], [save])))
+            var told = script.tell(&checker, script.committed(1, [(first, 1)], [save]))
             if isLost { told += script.tell(&checker, .ended(node: 0, how: .wiped)) }
-            told += script.tell(
-                &checker, .committed(node: 0, notice: script.notice(2, [(first, 2)], [again])))
+            told += script.tell(&checker, script.committed(2, [(first, 2)], [again]))
             #expect(told.count == (isLost ? 0 : 1))
         }
     }
@@ -158,7 +153,7 @@ struct HistoryCheckerTests {
             let save = script.transaction(first, 1, at: 10, saveID: "s", item(.insert, "i"))
             let purged = CheckerScript.vector(isForgotten ? [(first, UInt64(1))] : [])
             let told = script.tell(
-                &checker, .committed(node: 0, notice: script.notice(1, [(first, 1)], [save])),
+                &checker, script.committed(1, [(first, 1)], [save]),
                 .purged(node: 0, vector: purged),
                 .refused(
                     node: 0, save: SaveRequest(operations: [], saveID: "s"),
@@ -179,7 +174,7 @@ struct HistoryCheckerTests {
         ]
         let vector = [(first, UInt64(2)), (second, UInt64(1))]
         let told = script.tell(
-            &checker, .committed(node: 0, notice: script.notice(1, vector, saves)),
+            &checker, script.committed(1, vector, saves),
             settled(script, vector))
         #expect(told.first?.contains("lost a write silently") == true)
     }
@@ -187,15 +182,13 @@ struct HistoryCheckerTests {
     // MARK: Law 4
 
     /// What the checker makes of one transaction that node 1 commits after one of its own.
-    private func committing(
-        _ make: (CheckerScript) -> CommitNotice
-    ) throws -> String {
+    private func committing(_ make: (CheckerScript) -> CommitNotice) throws -> String {
         var script = try CheckerScript()
         var checker = CausalityChecker()
         let save = script.transaction(first, 1, at: 10, item(.insert, "i"))
         var told = script.tell(
             &checker, script.started(0),
-            .committed(node: 0, notice: script.notice(1, [(first, 1)], [save])))
+            script.committed(1, [(first, 1)], [save]))
         told += script.tell(&checker, .committed(node: 0, notice: make(script)))
         return told.joined(separator: "\n")
     }
@@ -208,8 +201,7 @@ struct HistoryCheckerTests {
         }
         #expect(local == "")
         let foreign = try committing { script in
-            let save = script.transaction(
-                second, 1, at: 15, seen: [(first, 1)], item(.update, "j"))
+            let save = script.transaction(second, 1, at: 15, seen: [(first, 1)], item(.update, "j"))
             return script.notice(5, [(first, 1), (second, 1)], [save], isLocal: false)
         }
         #expect(foreign == "")
@@ -260,9 +252,9 @@ struct HistoryCheckerTests {
         let later = script.transaction(again, 1, at: 9, seen: [(first, 1)], item(.update, "j"))
         let told = script.tell(
             &checker, script.started(0),
-            .committed(node: 0, notice: script.notice(1, [(first, 1)], [save])),
+            script.committed(1, [(first, 1)], [save]),
             .ended(node: 0, how: .killed), script.started(0, 2, [(first, 1)]),
-            .committed(node: 0, notice: script.notice(2, [(first, 1), (again, 1)], [later])))
+            script.committed(2, [(first, 1), (again, 1)], [later]))
         #expect(told.count == 1)
         #expect(told.first?.contains("expected a stamp after 10.0") == true)
     }
@@ -274,7 +266,7 @@ struct HistoryCheckerTests {
         let save = script.transaction(first, 1, at: 10, item(.insert, "i"))
         let told = script.tell(
             &checker, script.started(0),
-            .committed(node: 0, notice: script.notice(1, [(first, 1)], [save])),
+            script.committed(1, [(first, 1)], [save]),
             acknowledged(script, save), .read(node: 0, reading: script.reading(1, [(first, 1)])))
         #expect(told == [])
         let stale = script.tell(&checker, .read(node: 0, reading: script.reading(0, [])))
@@ -296,8 +288,8 @@ struct HistoryCheckerTests {
         let id = ManagedObjectID.of("Item", 2)
         var told = script.tell(
             &checker, script.started(0),
-            .committed(node: 0, notice: script.notice(1, [(first, 1)], [insert], inserted: [id])),
-            .committed(node: 0, notice: script.notice(2, [(first, 2)], [delete], deleted: [id])))
+            script.committed(1, [(first, 1)], [insert], inserted: [id]),
+            script.committed(2, [(first, 2)], [delete], deleted: [id]))
         if isRestored {
             return told
                 + script.tell(
@@ -306,10 +298,7 @@ struct HistoryCheckerTests {
         }
         told += script.tell(
             &checker,
-            .committed(
-                node: 0,
-                notice: script.notice(
-                    3, [(first, 2), (second, 1)], [back], isLocal: false, inserted: [id])))
+            script.committed(3, [(first, 2), (second, 1)], [back], isLocal: false, inserted: [id]))
         return told
     }
 
@@ -335,11 +324,11 @@ struct HistoryCheckerTests {
         let delete = script.transaction(first, 2, at: 20, item(.delete))
         var told = script.tell(
             &checker, script.started(0),
-            .committed(node: 0, notice: script.notice(1, [(first, 1)], [insert])))
+            script.committed(1, [(first, 1)], [insert]))
         let before = script.reading(1, [(first, 1)])
         told += script.tell(
             &checker, .read(node: 0, reading: before),
-            .committed(node: 0, notice: script.notice(2, [(first, 2)], [delete])))
+            script.committed(2, [(first, 2)], [delete]))
         // Its absence from a whole reading is its death.
         let after = script.reading(2, [(first, 2)])
         told += script.tell(&checker, .read(node: 0, reading: after))
@@ -368,9 +357,9 @@ struct HistoryCheckerTests {
         let durable = CheckerScript.vector(vector)
         var told = script.tell(
             &checker, script.started(0), script.started(1),
-            .committed(node: 0, notice: script.notice(1, vector, [save])),
+            script.committed(1, vector, [save]),
             .durable(node: 0, vector: durable),
-            .committed(node: 1, notice: script.notice(1, vector, [save], isLocal: false)),
+            script.committed(1, vector, [save], on: 1, isLocal: false),
             .durable(node: 1, vector: isDurable ? durable : VersionVector()))
         for observation in observations(script) { told += script.tell(&checker, observation) }
         return told.joined(separator: "\n")
@@ -383,18 +372,13 @@ struct HistoryCheckerTests {
     @Test("Law 8: what all have durably may be stable, and what has seen it may come")
     func stability() throws {
         let told = try afterSharing { script in
-            let next = script.transaction(
-                second, 1, at: 20, seen: [(first, 1)], item(.update, "j"))
+            let next = script.transaction(second, 1, at: 20, seen: [(first, 1)], item(.update, "j"))
             var result = CollectionResult()
             result.isDone = true
             return [
                 stable([(first, 1)]),
-                .committed(
-                    node: 0,
-                    notice: script.notice(
-                        2, [(first, 1), (second, 1)], [next], isLocal: false)),
-                .collected(
-                    node: 0, stable: CheckerScript.vector([(first, 1)]), result: result),
+                script.committed(2, [(first, 1), (second, 1)], [next], isLocal: false),
+                .collected(node: 0, stable: CheckerScript.vector([(first, 1)]), result: result),
                 settled(script, [(first, 1)]),
             ]
         }
@@ -410,20 +394,18 @@ struct HistoryCheckerTests {
         let save = script.transaction(first, 2, at: 15, seen: [(first, 1)], item(.update, "k"))
         let late = script.transaction(second, 1, at: 20, seen: seen, write)
         return [
-            .committed(node: 0, notice: script.notice(2, vector, [save])),
+            script.committed(2, vector, [save]),
             .durable(node: 0, vector: durable),
-            .committed(node: 1, notice: script.notice(2, vector, [save], isLocal: false)),
+            script.committed(2, vector, [save], on: 1, isLocal: false),
             .durable(node: 1, vector: durable), stable(vector),
-            .committed(
-                node: 0,
-                notice: script.notice(3, vector + [(second, 1)], [late], isLocal: false)),
+            script.committed(3, vector + [(second, 1)], [late], isLocal: false),
         ]
     }
 
     @Test("Law 8: saves whose pasts have nothing in common share no row, and may come late")
     func disjointPasts() throws {
         let told = try afterSharing { script in
-            late(script, seen: [], .init(kind: .insert, entity: "Item", row: 5))
+            late(script, seen: [], .insert("Item", 5))
         }
         #expect(told == "")
     }
@@ -496,7 +478,7 @@ struct HistoryCheckerTests {
         let tail = script.transaction(first, 2, at: 20, item(.update, "j"))
         let told = script.tell(
             &checker, script.started(0),
-            .committed(node: 0, notice: script.notice(1, [(first, 2)], [save, tail])),
+            script.committed(1, [(first, 2)], [save, tail]),
             .ended(node: 0, how: .powerLost), script.started(0, 2, [(first, 1)]),
             settled(script, [(first, 1)]))
         #expect(told == [])

@@ -12,8 +12,7 @@ import Testing
     private func nodes(_ numbers: Int...) -> [NodeID] { numbers.compactMap { NodeID($0) } }
 
     private func item(_ name: String) -> CheckerScript.Write {
-        CheckerScript.Write(
-            kind: .insert, entity: "Item", row: 1, values: ["name": .string(name)])
+        .insert("Item", 1, ["name": .string(name)])
     }
 
     // MARK: Law 2
@@ -28,7 +27,7 @@ import Testing
         let save = script.transaction(third, 1, at: 10, author: "n3.1", item("i"))
         var told = script.tell(
             &checker, script.started(0), script.started(1), script.started(2),
-            .committed(node: 2, notice: script.notice(1, [(third, 1)], [save])),
+            script.committed(1, [(third, 1)], [save], on: 2),
             .acknowledged(
                 node: 2, save: SaveRequest(operations: [], author: "n3.1"),
                 result: SaveResult(
@@ -54,18 +53,12 @@ import Testing
         #expect(forgotten.contains("never lost its disk"))
         // A member has it in its store, and shows nothing of it.
         let held = try afterDeparting([]) { script, save in
-            [
-                .committed(
-                    node: 0, notice: script.notice(1, [(third, 1)], [save], isLocal: false))
-            ]
+            [script.committed(1, [(third, 1)], [save], isLocal: false)]
         }
         #expect(held.contains("node 1 still held it"))
         // One member has it and the other does not.
         let parted = try afterDeparting([(third, 1)]) { script, save in
-            [
-                .committed(
-                    node: 0, notice: script.notice(1, [(third, 1)], [save], isLocal: false))
-            ]
+            [script.committed(1, [(third, 1)], [save], isLocal: false)]
         }
         #expect(parted.contains("missing on node 2 and not on all"))
     }
@@ -80,9 +73,9 @@ import Testing
         let vector = CheckerScript.vector([(first, 1)])
         return script.tell(
             &checker, script.started(0), script.started(1),
-            .committed(node: 0, notice: script.notice(1, [(first, 1)], [save])),
+            script.committed(1, [(first, 1)], [save]),
             .durable(node: 0, vector: vector),
-            .committed(node: 1, notice: script.notice(1, [(first, 1)], [save], isLocal: false)),
+            script.committed(1, [(first, 1)], [save], on: 1, isLocal: false),
             .durable(node: 1, vector: vector),
             .stable(node: 0, vector: vector, members: members)
         ).joined(separator: "\n")

@@ -16,24 +16,16 @@ struct ReadingCheckerTests {
         let transactions = [
             script.transaction(
                 first, 1, at: 10,
-                .init(kind: .insert, entity: "Owner", row: 1, values: ["title": .string("o")]),
-                .init(
-                    kind: .insert, entity: "Item", row: 2,
-                    values: [
-                        "name": .string("i"), "owner": .reference(RowID(1)), "size": .integer(1),
-                    ]),
-                .init(kind: .insert, entity: "Tag", row: 3, values: ["label": .string("t")]),
-                .init(kind: .link, entity: "Item.tags", row: 2, target: 3)),
+                .insert("Owner", 1, ["title": "o"]),
+                .insert("Item", 2, ["name": "i", "owner": .reference(RowID(1)), "size": 1]),
+                .insert("Tag", 3, ["label": "t"]),
+                .link("Item.tags", 2, target: 3)),
             script.transaction(
                 first, 2, at: 20,
-                .init(
-                    kind: .insert, entity: "Badge", row: 4,
-                    values: ["holder": .reference(RowID(1)), "number": .integer(7)])),
+                .insert("Badge", 4, ["holder": .reference(RowID(1)), "number": 7])),
         ]
         var dots = DotChecker()
-        let told = script.tell(
-            &dots,
-            .committed(node: 0, notice: script.notice(1, [(first, 2)], transactions)))
+        let told = script.tell(&dots, script.committed(1, [(first, 2)], transactions))
         #expect(told.isEmpty)
         return (script, [(first, 2)])
     }
@@ -72,7 +64,7 @@ struct ReadingCheckerTests {
         var checker = ConvergenceChecker()
         let reading = script.reading(1, vector)
         var other = reading
-        other.forge(.of("Item", 2), at: 0, .string("x"))
+        other.forge(.of("Item", 2), at: 0, "x")
         other.drop(.of("Tag", 3))
         let told = script.tell(
             &checker, .settled(final: [0: reading, 1: other], isReopened: false))
@@ -118,7 +110,7 @@ struct ReadingCheckerTests {
             return script.tell(&checker, read(reading))
         }
         let item = ManagedObjectID.of("Item", 2)
-        let value = found { $0.forge(item, at: 0, .string("x")) }
+        let value = found { $0.forge(item, at: 0, "x") }
         #expect(
             value == [
                 "node 1 Item/p2.name: expected string(\"i\") by \(first)-1, found string(\"x\")"
@@ -191,7 +183,7 @@ struct ReadingCheckerTests {
         let pinned = Observation.pinned(node: 0, pin: 1, reading: reading)
         let again = Observation.pinRead(node: 0, pin: 1, reading: reading)
         var other = reading
-        other.forge(.of("Item", 2), at: 0, .string("x"))
+        other.forge(.of("Item", 2), at: 0, "x")
         var checker = PinChecker()
         #expect(
             script.tell(&checker, pinned, .pinRead(node: 0, pin: 1, reading: other)) == [
@@ -208,8 +200,7 @@ struct ReadingCheckerTests {
         checker = PinChecker()
         other = reading
         other.token = script.token(2, reading.token.versionVector)
-        #expect(
-            script.tell(&checker, pinned, .pinRead(node: 0, pin: 1, reading: other)).count == 1)
+        #expect(script.tell(&checker, pinned, .pinRead(node: 0, pin: 1, reading: other)).count == 1)
     }
 
     // MARK: Law 6
@@ -234,9 +225,8 @@ struct ReadingCheckerTests {
         let (owner, item) = (ManagedObjectID.of("Owner", 1), ManagedObjectID.of("Item", 2))
         #expect(found { $0.drop(owner) }.contains("Item/p2.owner: expected a living Owner"))
         // Another entity's row is no target either.
-        #expect(
-            found { $0.forge(item, at: 1, .reference(RowID(3))) }.contains("expected a living"))
-        #expect(found { $0.forge(item, at: 2, .string("x")) }.contains("expected integer64"))
+        #expect(found { $0.forge(item, at: 1, .reference(RowID(3))) }.contains("expected a living"))
+        #expect(found { $0.forge(item, at: 2, "x") }.contains("expected integer64"))
         #expect(found { $0.forge(.of("Badge", 4), at: 1, .null) }.contains("expected a value"))
         #expect(
             found { reading in
@@ -271,10 +261,7 @@ struct ReadingCheckerTests {
             script.transaction(second, 1, at: 50, seen: [(first, 3)], write("c", .update)),
         ]
         var dots = DotChecker()
-        _ = script.tell(
-            &dots,
-            .committed(
-                node: 0, notice: script.notice(2, [(first, 4), (second, 1)], transactions)))
+        _ = script.tell(&dots, script.committed(2, [(first, 4), (second, 1)], transactions))
         let sides = transactions.dropFirst().map { encoded in
             ConflictSide(
                 dot: encoded.dot, timestamp: encoded.transaction.timestamp,
@@ -321,7 +308,7 @@ struct ReadingCheckerTests {
         other.sides.removeLast()
         #expect(found([other]).contains("expected the sides"))
         other = conflict
-        other.sides[1].value = .string("z")
+        other.sides[1].value = "z"
         #expect(
             found([other]).contains("text by 2.1-1: expected string(\"c\"), found string(\"z\")"))
         other = conflict
@@ -333,13 +320,10 @@ struct ReadingCheckerTests {
     func closedConflicts() throws {
         var (script, vector, conflict) = try dispute()
         let sides = conflict.sides.compactMap(\.dot)
-        let closer = script.transaction(
-            first, 5, at: 60,
-            .init(kind: .update, entity: "Note", row: 9, values: ["text": .string("d")]))
+        let closer = script.transaction(first, 5, at: 60, .update("Note", 9, ["text": "d"]))
         var dots = DotChecker()
         vector = vector.map { $0.0 == first ? (first, 5) : $0 }
-        let committed = Observation.committed(
-            node: 0, notice: script.notice(3, vector, [closer]))
+        let committed = script.committed(3, vector, [closer])
         #expect(script.tell(&dots, committed) == [])
         func found(_ entry: Conflict) -> String {
             var checker = ConflictChecker()
@@ -368,13 +352,10 @@ struct ReadingCheckerTests {
         let transactions = sizes.map { actor, sequence, size in
             script.transaction(
                 actor, sequence, at: 30 + size, seen: [(first, 2)],
-                .init(
-                    kind: .update, entity: "Item", row: 2,
-                    values: ["size": .integer(Int64(size))]))
+                .update("Item", 2, ["size": .integer(Int64(size))]))
         }
         let vector = [(first, UInt64(3)), (second, UInt64(1))]
-        _ = script.tell(
-            &dots, .committed(node: 0, notice: script.notice(2, vector, transactions)))
+        _ = script.tell(&dots, script.committed(2, vector, transactions))
         let reading = script.reading(2, vector)
         var checker = ConflictChecker()
         #expect(script.tell(&checker, read(reading)).first?.contains("Item.p2.size") == true)
@@ -387,8 +368,7 @@ struct ReadingCheckerTests {
         for observation in lost { #expect(script.tell(&checker, observation) == []) }
         #expect(script.tell(&checker, read(reading)).count == 1)
         let restored = Observation.ended(node: 0, how: .restored)
-        #expect(
-            script.tell(&checker, restored, script.started(0, 3, vector), read(reading)) == [])
+        #expect(script.tell(&checker, restored, script.started(0, 3, vector), read(reading)) == [])
         // One from before one of the sides came cannot have collapsed it.
         #expect(
             script.tell(

@@ -17,21 +17,14 @@ struct UnresolvedSaveCheckerTests {
         var script = try CheckerScript()
         let transactions = [
             script.transaction(
-                first, 1, at: 10, .init(kind: .insert, entity: "Book", row: 20),
-                .init(
-                    kind: .insert, entity: "Page", row: 21,
-                    values: ["book": .reference(book.row)])),
-            script.transaction(
-                first, 2, at: 20,
-                .init(
-                    kind: .update, entity: "Page", row: 21, values: ["text": .string("a")])),
-            script.transaction(
-                second, 1, at: 30, seen: [(first, 1)],
-                .init(kind: .delete, entity: "Page", row: 21)),
+                first, 1, at: 10, .insert("Book", 20),
+                .insert("Page", 21, ["book": .reference(book.row)])),
+            script.transaction(first, 2, at: 20, .update("Page", 21, ["text": "a"])),
+            script.transaction(second, 1, at: 30, seen: [(first, 1)], .delete("Page", 21)),
             script.transaction(
                 first, 3, at: 40, seen: [(second, 1)],
-                .init(kind: .delete, entity: "Book", row: 20),
-                .init(kind: .delete, entity: "Page", row: 21)),
+                .delete("Book", 20),
+                .delete("Page", 21)),
         ]
         return try told(&script, transactions, operations)
     }
@@ -56,7 +49,7 @@ struct UnresolvedSaveCheckerTests {
             token: script.token(1, CheckerScript.vector(vector)), insertedRows: [], conflicts: [],
             rows: [])
         return script.tell(
-            &checker, .committed(node: 0, notice: script.notice(1, vector, transactions)),
+            &checker, script.committed(1, vector, transactions),
             .acknowledged(node: 0, save: save, result: result))
     }
 
@@ -89,22 +82,16 @@ struct UnresolvedSaveCheckerTests {
         let number = ["number": PropertyValue.integer(1)]
         let transactions = [
             script.transaction(
-                first, 1, at: 10, .init(kind: .insert, entity: "Badge", row: 30, values: number),
-                .init(kind: .insert, entity: "Badge", row: 31, values: number),
-                .init(
-                    kind: .insert, entity: "Page", row: 21,
-                    values: ["badge": .reference(RowID(30))])),
-            script.transaction(
-                first, 2, at: 20,
-                .init(kind: .update, entity: "Page", row: 21, values: ["text": .string("a")])),
-            script.transaction(
-                second, 1, at: 30, seen: [(first, 1)],
-                .init(kind: .delete, entity: "Page", row: 21)),
+                first, 1, at: 10, .insert("Badge", 30, number),
+                .insert("Badge", 31, number),
+                .insert("Page", 21, ["badge": .reference(RowID(30))])),
+            script.transaction(first, 2, at: 20, .update("Page", 21, ["text": "a"])),
+            script.transaction(second, 1, at: 30, seen: [(first, 1)], .delete("Page", 21)),
             script.transaction(
                 first, 3, at: 40, seen: [(second, 1)],
-                .init(kind: .delete, entity: "Badge", row: 30),
-                .init(kind: .delete, entity: "Badge", row: 31),
-                .init(kind: .delete, entity: "Page", row: 21)),
+                .delete("Badge", 30),
+                .delete("Badge", 31),
+                .delete("Page", 21)),
         ]
         return try told(&script, transactions, [(ManagedObjectID.of("Badge", row), resolves)])
     }

@@ -8,15 +8,6 @@ import Testing
 
 @Suite("Faults of the simulated disk")
 struct DiskFaultTests {
-    private func code(_ body: () throws -> Void) -> CoordinatorError.Code? {
-        do {
-            try body()
-            return nil
-        } catch {
-            return (error as? CoordinatorError)?.code
-        }
-    }
-
     @Test(
         "Whenever the power goes or the process dies, all that was acknowledged is there",
         arguments: [DiskFault.powerLoss, .kill])
@@ -85,10 +76,10 @@ struct DiskFaultTests {
             var codes: [CoordinatorError.Code] = []
             for _ in 0..<3 {
                 var rejected = 0
-                let code = code { rejected = try coordinator.apply(foreign).rejected.count }
+                let failure = code { rejected = try coordinator.apply(foreign).rejected.count }
                 #expect(rejected == 0, "operation \(struck)")
-                guard let code else { break }
-                codes.append(code)
+                guard let failure else { break }
+                codes.append(failure)
             }
             #expect(codes.allSatisfy { $0 == .diskFull }, "operation \(struck): \(codes)")
             script.disk.disarm()
@@ -160,8 +151,7 @@ struct DiskFaultTests {
             #expect(code { try script.save("two", in: coordinator) } == .outcomeUnknown)
             coordinator.close()
             try script.check()
-            var generator = SeededGenerator(seed: seed)
-            script.disk.losePower(&generator)
+            script.disk.losePower(seed: seed)
             try script.check()
         }
     }
@@ -196,8 +186,7 @@ struct DiskFaultTests {
                 coordinator.close()
             } else {
                 try coordinator.vouch()
-                var generator = SeededGenerator(seed: 3)
-                script.disk.losePower(&generator)
+                script.disk.losePower(seed: 3)
                 coordinator.close()
             }
             let opened = try script.open()
@@ -226,8 +215,7 @@ struct DiskFaultTests {
             // The power goes while the next opening puts the log on the disk.
             script.disk.arm(.powerLoss, afterOperations: 0)
             #expect(throws: CoordinatorError.self) { try script.open() }
-            var generator = SeededGenerator(seed: seed)
-            script.disk.losePower(&generator)
+            script.disk.losePower(seed: seed)
             let opened = try script.open()
             #expect(try opened.verify().isOK)
             // What is applied again is as it is elsewhere.

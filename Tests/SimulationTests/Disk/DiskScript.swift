@@ -1,5 +1,6 @@
 import Coordinator
 import Merge
+import Replication
 import Simulation
 import Testing
 
@@ -107,5 +108,23 @@ final class DiskScript {
         // The node goes on where it was: no sequence is used twice, none left out.
         try save("after", in: coordinator)
         acknowledged.removeLast()
+    }
+}
+
+/// The code of what a coordinator throws; nil where it throws nothing.
+func code(_ body: () throws -> Void) -> CoordinatorError.Code? {
+    do {
+        try body()
+        return nil
+    } catch {
+        return (error as? CoordinatorError)?.code
+    }
+}
+
+extension SimulatedDisk {
+    /// Loses the power; the seed decides which of the writes that were not synced are kept.
+    func losePower(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        losePower(&generator)
     }
 }

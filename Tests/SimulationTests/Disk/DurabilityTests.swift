@@ -18,8 +18,7 @@ struct DurabilityTests {
             let coordinator = try script.open()
             _ = try coordinator.apply(foreign)
             let promised = try body(script, coordinator)
-            var generator = SeededGenerator(seed: seed)
-            script.disk.losePower(&generator)
+            script.disk.losePower(seed: seed)
             coordinator.close()
             let reopened = try script.open()
             defer { reopened.close() }
@@ -86,8 +85,7 @@ struct DurabilityTests {
         try script.save("one", in: coordinator)
         _ = try coordinator.recordStanding()
         try script.save("two", in: coordinator)
-        var generator = SeededGenerator(seed: 3)
-        script.disk.losePower(&generator)
+        script.disk.losePower(seed: 3)
         coordinator.close()
         let reopened = try script.open()
         defer { reopened.close() }

@@ -65,8 +65,7 @@ struct FailedSyncTests {
             first.close()
             let second = try script.open()
             try script.save("two", in: second)
-            var generator = SeededGenerator(seed: seed)
-            script.disk.losePower(&generator)
+            script.disk.losePower(seed: seed)
             second.close()
             #expect(throws: Never.self, "seed \(seed)") { try script.check() }
         }
@@ -94,8 +93,7 @@ struct FailedSyncTests {
             } catch { failures += 1 }
             script.disk.disarm()
             coordinator.close()
-            var generator = SeededGenerator(seed: struck)
-            script.disk.losePower(&generator)
+            script.disk.losePower(seed: struck)
             #expect(throws: Never.self, "sync after \(struck)") { try script.check() }
         }
         #expect(failures > 5)
@@ -135,13 +133,11 @@ struct FailedSyncTests {
                 script.disk.arm(.syncError, afterOperations: failed)
                 script.disk.arm(.powerLoss, afterOperations: failed + 1 + pause)
                 for life in 0..<3 where !script.disk.isPowerLost {
-                    try? live(
-                        script, life, foreign, diesOfFailure: failed.isMultiple(of: 2))
+                    try? live(script, life, foreign, diesOfFailure: failed.isMultiple(of: 2))
                     if !script.disk.isPowerLost { script.disk.kill() }
                 }
                 if script.disk.isPowerLost { struck += 1 }
-                var generator = SeededGenerator(seed: failed * 64 + pause)
-                script.disk.losePower(&generator)
+                script.disk.losePower(seed: failed * 64 + pause)
                 script.disk.disarm()
                 #expect(throws: Never.self, "sync after \(failed), power \(pause) later") {
                     try script.check()

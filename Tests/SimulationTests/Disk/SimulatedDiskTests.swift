@@ -8,15 +8,6 @@ import Testing
 
 @Suite("A store on the simulated disk")
 struct SimulatedDiskTests {
-    private func code(_ body: () throws -> Void) -> CoordinatorError.Code? {
-        do {
-            try body()
-            return nil
-        } catch {
-            return (error as? CoordinatorError)?.code
-        }
-    }
-
     @Test("It is saved, read, pinned, closed and opened again")
     func ordinaryLife() throws {
         let script = try DiskScript(SimulatedDisk(seed: 1))
@@ -43,8 +34,7 @@ struct SimulatedDiskTests {
         let before = script.disk.syncCount
         try script.save("alone again", in: coordinator)
         let alone = script.disk.syncCount - before
-        let results = coordinator.saveTogether(
-            try (0..<20).map { try script.insertion("\($0)") })
+        let results = coordinator.saveTogether(try (0..<20).map { try script.insertion("\($0)") })
         #expect(script.disk.syncCount - before - alone == alone)
         let sequences = try results.map { try $0.get().transaction?.sequence ?? 0 }
         #expect(sequences == Array((sequences.first ?? 0)..<(sequences.first ?? 0) + 20))
@@ -106,8 +96,7 @@ struct SimulatedDiskTests {
             try script.run([])
             script.disk.arm(.powerLoss, afterOperations: 9)
             _ = try? script.run([])
-            var generator = SeededGenerator(seed: 5)
-            script.disk.losePower(&generator)
+            script.disk.losePower(seed: 5)
             // The log's salts are of the process's chance, and other tests run beside this one.
             let image = script.disk.image().files.filter { $0.name == "store.sqlite" }
             return (DiskImage(files: image), script.disk.operationCount)

@@ -95,9 +95,7 @@ func expectConvergence(_ nodes: ScriptedNode..., hasCollected: Bool = false) thr
 
 /// Orders in which the saves can arrive under causal delivery: all of them where they are few,
 /// else some that are far apart.
-func causalOrders(
-    _ saves: [EncodedTransaction], most: Int
-) -> [[EncodedTransaction]] {
+func causalOrders(_ saves: [EncodedTransaction], most: Int) -> [[EncodedTransaction]] {
     var found: [[EncodedTransaction]] = []
     func extend(_ order: [EncodedTransaction], _ vector: VersionVector) {
         // A bound for histories so wide that their orders cannot be counted.

@@ -20,8 +20,7 @@ extension ExampleModel {
                 attributes: [
                     AttributeDescription("k", .string), AttributeDescription("m", .integer64),
                     AttributeDescription("n", .double), AttributeDescription("p", .string),
-                    AttributeDescription(
-                        "q", .integer64, defaultValue: .integer(7), mergePolicy: override),
+                    AttributeDescription("q", .integer64, defaultValue: 7, mergePolicy: override),
                 ],
                 relationships: [
                     RelationshipDescription("r", to: "B", inverse: "rs"),

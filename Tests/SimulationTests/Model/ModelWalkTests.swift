@@ -10,8 +10,7 @@ struct ModelWalkTests {
         seeds.map { seed in
             var generator = SeededGenerator(seed: seed)
             let unique = SimulationModel.UniqueChoices.draw(&generator)
-            let model = SimulationModel.made(
-                SimulationModel.draw(&generator, unique: unique))
+            let model = SimulationModel.made(SimulationModel.draw(&generator, unique: unique))
             return ModelWalk.draw(from: model, &generator)
         }
     }

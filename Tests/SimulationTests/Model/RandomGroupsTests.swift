@@ -158,8 +158,7 @@ import Testing
                 case .attribute(.double):
                     result.append((position, .double([0, -0.0, 1, .nan][Int(number)])))
                 case .attribute:
-                    result.append(
-                        (position, number == 3 ? .null : .string("\(property.name)\(number)")))
+                    result.append((position, number == 3 ? .null : "\(property.name)\(number)"))
                 }
             }
             return result
@@ -202,7 +201,7 @@ import Testing
                 case 2 where other?.entityName == "B":
                     _ =
                         try node.coordinator.resolve(
-                            conflict.id, .change([try #require(other): ["b": .string("new")]]))
+                            conflict.id, .change([try #require(other): ["b": "new"]]))
                         as SaveResult
                 default:
                     guard let side, let dot = side.dot else { return }

@@ -15,7 +15,7 @@ private typealias Policy = MergePolicy
         _ policy: MergePolicy, _ first: String = "x", _ second: String = "y"
     ) throws -> (history: HandHistory, x: Dot, y: Dot) {
         var history = HandHistory(try ExampleModel.pair(policy))
-        let insert = history.save(1, at: 1, .insert("A", a, ["p": .string("0")]))
+        let insert = history.save(1, at: 1, .insert("A", a, ["p": "0"]))
         let row = ["m": PropertyValue.null, "r": .null, "s": .null]
         let rest = policy.granularity == .row ? row : [:]
         let x = history.save(1, at: 5, .update("A", a, ["p": .string(first)], rest: rest))
@@ -27,10 +27,9 @@ private typealias Policy = MergePolicy
     /// A row that everybody has, an edit at 5 and a concurrent delete.
     private func deletion(_ policy: MergePolicy, at time: UInt64) throws -> HandHistory {
         var history = HandHistory(try ExampleModel.pair(policy))
-        let insert = history.save(
-            1, at: 1, .insert("A", a, ["p": .string("0"), "m": .string("m")]))
+        let insert = history.save(1, at: 1, .insert("A", a, ["p": "0", "m": "m"]))
         let rest = policy.granularity == .row ? ["m": PropertyValue.string("m")] : [:]
-        history.save(1, at: 5, .update("A", a, ["p": .string("x")], rest: rest))
+        history.save(1, at: 5, .update("A", a, ["p": "x"], rest: rest))
         history.save(2, at: time, seeing: [insert], .delete("A", a))
         return history
     }
@@ -38,13 +37,13 @@ private typealias Policy = MergePolicy
     @Test("An insertion is there, with nulls for what it does not name, and one dot as version")
     func insertion() throws {
         var history = HandHistory(try ExampleModel.pair(.error))
-        let insert = history.save(1, at: 1, .insert("A", a, ["p": .string("0")]))
+        let insert = history.save(1, at: 1, .insert("A", a, ["p": "0"]))
         let truth = history.truth()
         #expect(truth.isAlive(a))
         #expect(truth.entity(of: a) == "A")
         #expect(truth.rows("A") == [a])
         #expect(truth.rows("B").isEmpty)
-        #expect(truth.value(a, "p") == .string("0"))
+        #expect(truth.value(a, "p") == "0")
         #expect(truth.value(a, "m") == .null)
         #expect(truth.value(a, "none") == nil)
         #expect(truth.winner(a, "m") == insert)
@@ -54,18 +53,18 @@ private typealias Policy = MergePolicy
     @Test("An update of a row whose insertion is not there shows nothing")
     func unknownRow() throws {
         var history = HandHistory(try ExampleModel.pair(.error))
-        history.save(1, at: 1, .update("A", a, ["p": .string("0")]))
+        history.save(1, at: 1, .update("A", a, ["p": "0"]))
         #expect(!history.truth().isAlive(a))
     }
 
     @Test("What a policy discarded at its save is there once an undo brings it to be")
     func undoneDiscard() throws {
         var history = HandHistory(try ExampleModel.pair(.error))
-        let revival = history.save(1, at: 1, .revive("A", a, ["p": .string("0")]))
-        history.save(2, at: 2, .update("A", b, ["p": .string("0")]))
+        let revival = history.save(1, at: 1, .revive("A", a, ["p": "0"]))
+        history.save(2, at: 2, .update("A", b, ["p": "0"]))
         let truth = history.truth()
         #expect(truth.rows("A") == [a])
-        #expect(truth.value(a, "p") == .string("0"))
+        #expect(truth.value(a, "p") == "0")
         #expect(truth.version(a) == [revival])
     }
 
@@ -73,11 +72,10 @@ private typealias Policy = MergePolicy
     func causalityBeatsClocks() throws {
         for policy in MergePolicy.allCases {
             var history = HandHistory(try ExampleModel.pair(policy))
-            let insert = history.save(1, at: 9, .insert("A", a, ["p": .string("0")]))
-            let update = history.save(
-                2, at: 2, seeing: [insert], .update("A", a, ["p": .string("1")]))
+            let insert = history.save(1, at: 9, .insert("A", a, ["p": "0"]))
+            let update = history.save(2, at: 2, seeing: [insert], .update("A", a, ["p": "1"]))
             let truth = history.truth()
-            #expect(truth.value(a, "p") == .string("1"), "\(policy)")
+            #expect(truth.value(a, "p") == "1", "\(policy)")
             #expect(truth.version(a) == [update])
             #expect(truth.openConflicts().isEmpty)
         }
@@ -104,9 +102,9 @@ private typealias Policy = MergePolicy
     func tie() throws {
         var history = HandHistory(try ExampleModel.pair(.mergeByPropertyObjectTrump))
         let insert = history.save(3, at: 1, .insert("A", a))
-        history.save(2, at: 5, seeing: [insert], .update("A", a, ["p": .string("two")]))
-        history.save(1, at: 5, seeing: [insert], .update("A", a, ["p": .string("one")]))
-        #expect(history.truth().value(a, "p") == .string("two"))
+        history.save(2, at: 5, seeing: [insert], .update("A", a, ["p": "two"]))
+        history.save(1, at: 5, seeing: [insert], .update("A", a, ["p": "one"]))
+        #expect(history.truth().value(a, "p") == "two")
     }
 
     @Test("Equal values join without a conflict; the winner's dot is still the policy's")
@@ -123,25 +121,25 @@ private typealias Policy = MergePolicy
     @Test("The first is the first of the maximal writes")
     func firstOfTheMaximal() throws {
         var (history, x, _) = try edits(.mergeByPropertyStoreTrump)
-        history.save(1, at: 7, seeing: [x], .update("A", a, ["p": .string("z")]))
-        #expect(history.truth().value(a, "p") == .string("y"))
+        history.save(1, at: 7, seeing: [x], .update("A", a, ["p": "z"]))
+        #expect(history.truth().value(a, "p") == "y")
     }
 
     @Test("A loser stands again when the winner is overwritten by who did not see it")
     func loserReturns() throws {
         var (history, x, y) = try edits(.mergeByPropertyObjectTrump)
-        let z = history.save(3, at: 4, seeing: [y], .update("A", a, ["p": .string("z")]))
+        let z = history.save(3, at: 4, seeing: [y], .update("A", a, ["p": "z"]))
         let truth = history.truth()
-        #expect(truth.value(a, "p") == .string("x"))
+        #expect(truth.value(a, "p") == "x")
         #expect(truth.version(a) == [x, z])
     }
 
     @Test("A write that has seen all sides closes the conflict")
     func resolution() throws {
         var (history, x, y) = try edits(.error)
-        history.save(3, at: 7, seeing: [x, y], .update("A", a, ["p": .string("y")]))
+        history.save(3, at: 7, seeing: [x, y], .update("A", a, ["p": "y"]))
         let truth = history.truth()
-        #expect(truth.value(a, "p") == .string("y"))
+        #expect(truth.value(a, "p") == "y")
         #expect(truth.openConflicts().isEmpty)
     }
 
@@ -149,11 +147,11 @@ private typealias Policy = MergePolicy
     func separateProperties() throws {
         var history = HandHistory(try ExampleModel.pair(.error))
         let insert = history.save(1, at: 1, .insert("A", a))
-        history.save(1, at: 5, .update("A", a, ["p": .string("x")]))
-        history.save(2, at: 6, seeing: [insert], .update("A", a, ["m": .string("y")]))
+        history.save(1, at: 5, .update("A", a, ["p": "x"]))
+        history.save(2, at: 6, seeing: [insert], .update("A", a, ["m": "y"]))
         let truth = history.truth()
-        #expect(truth.value(a, "p") == .string("x"))
-        #expect(truth.value(a, "m") == .string("y"))
+        #expect(truth.value(a, "p") == "x")
+        #expect(truth.value(a, "m") == "y")
         #expect(truth.openConflicts().isEmpty)
     }
 
@@ -165,10 +163,8 @@ private typealias Policy = MergePolicy
             var history = HandHistory(try ExampleModel.pair(policy))
             let zero = PropertyValue.string("0")
             let insert = history.save(1, at: 1, .insert("A", a, ["p": zero, "m": zero]))
-            history.save(1, at: 5, .update("A", a, ["p": .string("x")], rest: ["m": zero]))
-            history.save(
-                2, at: 6, seeing: [insert],
-                .update("A", a, ["m": .string("y")], rest: ["p": zero]))
+            history.save(1, at: 5, .update("A", a, ["p": "x"], rest: ["m": zero]))
+            history.save(2, at: 6, seeing: [insert], .update("A", a, ["m": "y"], rest: ["p": zero]))
             let truth = history.truth()
             #expect(truth.value(a, "p") == .string(p))
             #expect(truth.value(a, "m") == .string(m))
@@ -180,10 +176,10 @@ private typealias Policy = MergePolicy
         let model = try ExampleModel.pair(.error, override: .mergeByPropertyObjectTrump)
         var history = HandHistory(model)
         let insert = history.save(1, at: 1, .insert("A", a))
-        history.save(1, at: 5, .update("A", a, ["m": .string("x")]))
-        history.save(2, at: 6, seeing: [insert], .update("A", a, ["m": .string("y")]))
+        history.save(1, at: 5, .update("A", a, ["m": "x"]))
+        history.save(2, at: 6, seeing: [insert], .update("A", a, ["m": "y"]))
         let truth = history.truth()
-        #expect(truth.value(a, "m") == .string("y"))
+        #expect(truth.value(a, "m") == "y")
         #expect(truth.settledConflicts() == ["A.p11.m"])
     }
 
@@ -192,12 +188,11 @@ private typealias Policy = MergePolicy
         let old = try ExampleModel.pair(.mergeByPropertyStoreTrump)
         var history = HandHistory(try ExampleModel.pair(.mergeByPropertyObjectTrump))
         let insert = history.save(1, at: 1, with: old, .insert("A", a))
-        history.save(1, at: 5, with: old, .update("A", a, ["p": .string("x")]))
-        let y = history.save(
-            2, at: 6, seeing: [insert], with: old, .update("A", a, ["p": .string("y")]))
-        #expect(history.truth(older: [old]).value(a, "p") == .string("x"))
-        history.save(2, at: 7, seeing: [y], .update("A", a, ["p": .string("z")]))
-        #expect(history.truth(older: [old]).value(a, "p") == .string("z"))
+        history.save(1, at: 5, with: old, .update("A", a, ["p": "x"]))
+        let y = history.save(2, at: 6, seeing: [insert], with: old, .update("A", a, ["p": "y"]))
+        #expect(history.truth(older: [old]).value(a, "p") == "x")
+        history.save(2, at: 7, seeing: [y], .update("A", a, ["p": "z"]))
+        #expect(history.truth(older: [old]).value(a, "p") == "z")
     }
 
     @Test("Only what a vector covers counts")
@@ -205,9 +200,9 @@ private typealias Policy = MergePolicy
         let (history, x, y) = try edits(.mergeByPropertyObjectTrump)
         var vector = VersionVector()
         vector.advance(to: x)
-        #expect(history.truth(at: vector).value(a, "p") == .string("x"))
+        #expect(history.truth(at: vector).value(a, "p") == "x")
         vector.advance(to: y)
-        #expect(history.truth(at: vector).value(a, "p") == .string("y"))
+        #expect(history.truth(at: vector).value(a, "p") == "y")
         #expect(!history.truth(at: VersionVector()).isAlive(a))
     }
 
@@ -224,8 +219,8 @@ private typealias Policy = MergePolicy
     func deletes(_ policy: MergePolicy, _ time: UInt64, _ isAlive: Bool) throws {
         let truth = try deletion(policy, at: time).truth()
         #expect(truth.isAlive(a) == isAlive)
-        #expect(truth.value(a, "p") == (isAlive ? .string("x") : nil))
-        #expect(truth.value(a, "m") == (isAlive ? .string("m") : nil))
+        #expect(truth.value(a, "p") == (isAlive ? "x" : nil))
+        #expect(truth.value(a, "m") == (isAlive ? "m" : nil))
         #expect(truth.version(a)?.count == (isAlive ? 2 : nil))
         let ids: Set = ["A.p11.object"]
         #expect(truth.unresolvedConflicts() == (policy.leavesUnresolved ? ids : []))
@@ -248,10 +243,10 @@ private typealias Policy = MergePolicy
     func updateMakesDeleteWin() throws {
         var history = HandHistory(try ExampleModel.pair(.rollback))
         let insert = history.save(1, at: 1, .insert("A", a))
-        let u = history.save(1, at: 5, .update("A", a, ["p": .string("u")]))
+        let u = history.save(1, at: 5, .update("A", a, ["p": "u"]))
         let d = history.save(2, at: 6, seeing: [insert], .delete("A", a))
         #expect(history.truth().isAlive(a))
-        let v = history.save(1, at: 7, seeing: [u], .update("A", a, ["p": .string("v")]))
+        let v = history.save(1, at: 7, seeing: [u], .update("A", a, ["p": "v"]))
         #expect(!history.truth().isAlive(a))
         #expect(history.truth().openConflicts().map(\.sides) == [[d, v]])
     }
@@ -260,10 +255,10 @@ private typealias Policy = MergePolicy
     func earliestAlive() throws {
         var history = HandHistory(try ExampleModel.pair(.errorByRow))
         let insert = history.save(1, at: 1, .insert("A", a))
-        history.save(1, at: 7, .update("A", a, ["p": .string("v")]))
-        history.save(2, at: 6, seeing: [insert], .update("A", a, ["p": .string("u")]))
+        history.save(1, at: 7, .update("A", a, ["p": "v"]))
+        history.save(2, at: 6, seeing: [insert], .update("A", a, ["p": "u"]))
         history.save(3, at: 5, seeing: [insert], .delete("A", a))
-        #expect(history.truth().value(a, "p") == .string("u"))
+        #expect(history.truth().value(a, "p") == "u")
     }
 
     @Test("Existence follows the entity's policy, not a property's")
@@ -271,7 +266,7 @@ private typealias Policy = MergePolicy
         let model = try ExampleModel.pair(.error, override: .mergeByPropertyObjectTrump)
         var history = HandHistory(model)
         let insert = history.save(1, at: 1, .insert("A", a))
-        history.save(1, at: 5, .update("A", a, ["m": .string("u")]))
+        history.save(1, at: 5, .update("A", a, ["m": "u"]))
         history.save(2, at: 6, seeing: [insert], .delete("A", a))
         #expect(history.truth().isAlive(a))
         #expect(history.truth().unresolvedConflicts() == ["A.p11.object"])
@@ -281,11 +276,11 @@ private typealias Policy = MergePolicy
     func revival() throws {
         for policy in MergePolicy.allCases {
             var history = HandHistory(try ExampleModel.pair(policy))
-            history.save(1, at: 1, .insert("A", a, ["p": .string("0"), "m": .string("m")]))
+            history.save(1, at: 1, .insert("A", a, ["p": "0", "m": "m"]))
             history.save(1, at: 2, .delete("A", a))
-            let revival = history.save(1, at: 3, .revive("A", a, ["p": .string("w")]))
+            let revival = history.save(1, at: 3, .revive("A", a, ["p": "w"]))
             let truth = history.truth()
-            #expect(truth.value(a, "p") == .string("w"), "\(policy)")
+            #expect(truth.value(a, "p") == "w", "\(policy)")
             #expect(truth.value(a, "m") == .null)
             #expect(truth.version(a) == [revival])
         }
@@ -296,10 +291,10 @@ private typealias Policy = MergePolicy
         var history = HandHistory(try ExampleModel.pair(.rollback))
         let insert = history.save(1, at: 1, .insert("A", a))
         let d = history.save(1, at: 5, .delete("A", a))
-        history.save(2, at: 6, seeing: [insert], .update("A", a, ["p": .string("u")]))
+        history.save(2, at: 6, seeing: [insert], .update("A", a, ["p": "u"]))
         #expect(!history.truth().isAlive(a))
-        history.save(3, at: 8, seeing: [d], .revive("A", a, ["p": .string("w")]))
-        #expect(history.truth().value(a, "p") == .string("u"))
+        history.save(3, at: 8, seeing: [d], .revive("A", a, ["p": "w"]))
+        #expect(history.truth().value(a, "p") == "u")
     }
 
     @Test("P7: a dead row's properties are in no conflict")

@@ -15,8 +15,7 @@ private typealias Policy = MergePolicy
     /// Two As and a B that everybody has.
     private func start(_ policy: MergePolicy) throws -> (history: HandHistory, all: Dot) {
         var history = HandHistory(try ExampleModel.pair(policy))
-        let all = history.save(
-            1, at: 1, .insert("A", a), .insert("A", other), .insert("B", b))
+        let all = history.save(1, at: 1, .insert("A", a), .insert("A", other), .insert("B", b))
         return (history, all)
     }
 
@@ -154,9 +153,7 @@ private typealias Policy = MergePolicy
             openedAt: 1)
     }
 
-    private func side(
-        _ dot: Dot, _ value: String?, isDeleted: Bool = false
-    ) -> ConflictSide {
+    private func side(_ dot: Dot, _ value: String?, isDeleted: Bool = false) -> ConflictSide {
         ConflictSide(
             dot: dot, timestamp: nil, isVisible: false, isDeleted: isDeleted,
             value: value.map { .string($0) }, row: [], author: nil, contextName: nil)
@@ -165,8 +162,8 @@ private typealias Policy = MergePolicy
     @Test("A write that lost must be in the journal, with its value")
     func lostWrite() throws {
         var (history, all) = try start(.mergeByPropertyObjectTrump)
-        let x = history.save(1, at: 5, .update("A", a, ["p": .string("x")]))
-        history.save(2, at: 6, seeing: [all], .update("A", a, ["p": .string("y")]))
+        let x = history.save(1, at: 5, .update("A", a, ["p": "x"]))
+        history.save(2, at: 6, seeing: [all], .update("A", a, ["p": "y"]))
         let truth = history.truth()
         #expect(truth.unexplained(journal: []).count == 1)
         #expect(truth.unexplained(journal: [conflict("p", "p", [side(x, "z")])]).count == 1)
@@ -177,12 +174,12 @@ private typealias Policy = MergePolicy
     @Test("What was overwritten by who had seen it, or equals what is visible, needs no entry")
     func explained() throws {
         var (history, all) = try start(.mergeByPropertyObjectTrump)
-        let x = history.save(1, at: 5, .update("A", a, ["p": .string("x")]))
-        history.save(2, at: 6, seeing: [all], .update("A", a, ["m": .string("y")]))
+        let x = history.save(1, at: 5, .update("A", a, ["p": "x"]))
+        history.save(2, at: 6, seeing: [all], .update("A", a, ["m": "y"]))
         #expect(history.truth().unexplained(journal: []).isEmpty)
-        history.save(2, at: 7, seeing: [all], .update("A", a, ["p": .string("x")]))
+        history.save(2, at: 7, seeing: [all], .update("A", a, ["p": "x"]))
         #expect(history.truth().unexplained(journal: []).isEmpty)
-        history.save(3, at: 8, seeing: [x], .update("A", a, ["p": .string("z")]))
+        history.save(3, at: 8, seeing: [x], .update("A", a, ["p": "z"]))
         // The equal write of the other is not overwritten, and no longer visible.
         #expect(history.truth().unexplained(journal: []).count == 1)
     }
@@ -190,7 +187,7 @@ private typealias Policy = MergePolicy
     @Test("An edit that a delete beat must be in the journal; one the delete had seen need not")
     func lostToDelete() throws {
         var (history, all) = try start(.mergeByPropertyObjectTrump)
-        let x = history.save(1, at: 5, .update("A", a, ["p": .string("x")]))
+        let x = history.save(1, at: 5, .update("A", a, ["p": "x"]))
         var seen = history
         history.save(2, at: 6, seeing: [all], .delete("A", a))
         #expect(history.truth().unexplained(journal: []).count == 1)
@@ -202,7 +199,7 @@ private typealias Policy = MergePolicy
     func lostDelete() throws {
         var (history, all) = try start(.error)
         let d = history.save(1, at: 5, .delete("A", a))
-        history.save(2, at: 6, seeing: [all], .update("A", a, ["p": .string("x")]))
+        history.save(2, at: 6, seeing: [all], .update("A", a, ["p": "x"]))
         let truth = history.truth()
         #expect(truth.unexplained(journal: []).count == 1)
         let listed = conflict("object", nil, [side(d, nil, isDeleted: true)])

@@ -84,8 +84,7 @@ final class ScriptedNode {
     ) throws -> ManagedObjectID {
         let id = ManagedObjectID(entityName: entity, row: RowID(-1))
         let result = try save(try operation(.insert, id, values, relationships))
-        return ManagedObjectID(
-            entityName: entity, row: try #require(result.insertedRows.first).row)
+        return ManagedObjectID(entityName: entity, row: try #require(result.insertedRows.first).row)
     }
 
     @discardableResult
