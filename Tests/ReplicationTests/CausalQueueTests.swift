@@ -69,7 +69,7 @@ struct CausalQueueTests {
         #expect(late == .deliverable && queue.waitingCount == 0 && queue.applyingCount == 5)
     }
 
-    /// Seed 1000007525: a store made anew never heard of the model that its first transactions are of, for
+    /// Seed 1000007525: a new store never heard of the model that its first transactions are of, for
     /// what came after them had taken the room.
     @Test("What waits for its model is noted though there is no room, and applied once it is known")
     func modelInACrowd() {

@@ -26,7 +26,7 @@ final class EngineNode {
 
     /// - Parameters:
     ///   - model: ``EngineModel/everything()`` unless given.
-    ///   - store: a store's file of which the node gets a copy, with the file beside it.
+    ///   - store: a store's file; the node gets a copy of it and of the file beside it.
     ///   - configure: what its options are beside the files.
     init(
         _ model: ManagedObjectModel? = nil, node: Int = 1, files: any StoreFiles = SystemFiles(),

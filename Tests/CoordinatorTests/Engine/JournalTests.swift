@@ -148,7 +148,7 @@ import Testing
             return try #require(conflict).sides.flatMap { $0.row.map(\.value) }
         }
         for id in [id, other] { #expect(try edits(id) == [.string("then"), .string("first")]) }
-        // The entry is written anew when one more edit comes; it tells what it told.
+        // The entry is written again when one more edit comes; it tells what it told.
         try forget(a)
         let later = try EngineNode(a.model, node: 4)
         try later.take(from: b)

@@ -2,7 +2,7 @@ import Synchronization
 
 @testable import Coordinator
 
-/// The system's files, of which one operation fails: before it is done, or after. Where only
+/// The system's files. One operation fails: before it is done, or after. Where only
 /// replacing counts, that operation is a replacement.
 final class FailingFiles: StoreFiles {
     private let system = SystemFiles()

@@ -171,7 +171,7 @@ extension TransferTests {
         #expect(try consumers().map(\.name) == ["all", "none"])
         #expect(try consumers().map(\.isExpired) == [false, true])
         #expect(try consumers().map(\.behind).first == 0)
-        // It is not lost again each time that history is tended, of which there is none.
+        // It is not lost again each time that history is tended; there is none.
         let tended = try joiner.coordinator.tendHistory(
             HistoryLimits(), HistoryKnowledge(stable: try joiner.vector))
         #expect(tended.expired.isEmpty)

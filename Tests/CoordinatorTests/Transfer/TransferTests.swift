@@ -165,7 +165,7 @@ import Testing
         #expect(try #require(incoming.begun()).offset == 30_000)
         #expect(try receive(outgoing, into: incoming) == first)
         try check(incoming)
-        // A donor that has started again has another copy: it begins anew.
+        // A donor that has started again has another copy: it begins again.
         outgoing.tend(all: true)
         _ = try receive(outgoing, into: incoming, parts: 1)
         #expect(try #require(incoming.begun()).offset == 10_000)

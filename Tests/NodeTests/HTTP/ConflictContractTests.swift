@@ -192,7 +192,7 @@ struct ConflictContractTests {
             let logged = try node.coordinator.read { try $0.history(afterPosition: 2, limit: 1) }
             let made = try #require(logged.first).encoded.transaction
             #expect(try await node.save(change("remove")).status == 200)
-            // Elsewhere the link was made anew meanwhile.
+            // Elsewhere the link was added again meanwhile.
             try node.apply(seen: seen, made.shapes, made.changes)
             let answer = try await node.ask("GET", "/v1/conflicts?kind=link")
             let sides = (answer["conflicts.0.sides"]?.array ?? []).compactMap(\.object)

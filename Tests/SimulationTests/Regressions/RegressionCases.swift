@@ -22,7 +22,7 @@ extension RegressionCase {
             // which saved at once, concurrently with what others had collected by its reports.
             // DurabilityTests.backupWithinAnIncarnation.
             3,
-            // Law 3. A store made anew in the place of a lost one knew nothing of the blocks of
+            // Law 3. A new store in the place of a lost one knew nothing of the blocks of
             // identities of its former life: at its next opening it took one of them again and
             // inserted other objects under the same identities. RowIDTests.avoided.
             105,
@@ -38,11 +38,11 @@ extension RegressionCase {
             2_003_820,
             // Law 8. A copy of a store that runs beside the store itself, while clients of both
             // save: one lineage cannot be kept. The simulated clients move to the copy instead, and
-            // whoever goes back restores (ARCHITECTURE, failure model).
+            // a client that goes back restores (ARCHITECTURE, failure model).
             18,
             // Law 8. A copy was told of its original's later incarnation and began one later still.
             // It had been vouched for before that, so it saved at once, concurrently with what its
-            // original had called stable meanwhile. Whoever begins an incarnation later than its
+            // original had called stable meanwhile. A store that begins an incarnation later than its
             // store knows is restored. RememberedIncarnationTests.laterIncarnation.
             3_001_734,
             // Law 8. The member that had vouched for a copy restarted, met the copy's original
@@ -58,7 +58,7 @@ extension RegressionCase {
             // Law 8. The simulator did not tell its checkers what had become durable together with
             // the note of whom a node has met.
             5_000_973,
-            // Law 8. Two stores made anew met each other before they met the older ones, and saved.
+            // Law 8. Two new stores met each other before they met the older ones, and saved.
             // Their saves share no row with anything that is stable elsewhere: the checker asks now
             // whether two transactions have any of their past in common.
             // HistoryCheckerTests.disjointPasts.
@@ -153,7 +153,7 @@ extension RegressionCase {
         ],
         .changes: [
             // Law 1. A node with small pages told the names of its former models without their
-            // texts, so a store made anew with the newest model waited for ever for those before
+            // texts, so a new store with the newest model waited for ever for those before
             // it. ModelTests.smallPages.
             267,
             // Law 1. Two rows had claimed one target of a one-to-one, and the policy that chooses
@@ -174,7 +174,7 @@ extension RegressionCase {
             // was listed nowhere, and the other claimant not heard of. MixedModelGroupTests.claims
             // and vain.
             50_004_019,
-            // Law 8. A store made anew read in the log that a retired node was a member, and took
+            // Law 8. A new store read in the log that a retired node was a member, and took
             // saves from it, for it still ran, before it read of the retirement. DepartureTests.
             31_000_890, 32_000_710, 80_000_291,
             // A node was told that it had been retired, by one who had decided so alone and had
@@ -184,7 +184,7 @@ extension RegressionCase {
             // A node that no log reached waited for the log of one that was ahead, had departed and
             // gave nothing, and took no copy of others. StoreTransferTests.
             896,
-            // A node waited for a copy of a donor that had begun anew and knew nothing of its wish.
+            // A node waited for a copy of a donor that had begun again and knew nothing of its wish.
             // StoreTransferTests.
             31_000_028,
             // A donor gave its copy of minutes ago again and again, though what was purged at the
@@ -262,7 +262,7 @@ extension RegressionCase {
             // of a node whose disk was lost since reached it alone; then it was gone back to. It is
             // like a backup that holds what every disk has lost (ARCHITECTURE, failure model).
             100_018_628,
-            // Law 1. A store made anew with the newest model was told of the one before while its
+            // Law 1. A new store with the newest model was told of the one before while its
             // disk was full; it could not record that, and never asked again: all of that model was
             // held until a restart. ModelTests.learningAgain.
             100_019_006,
@@ -283,7 +283,7 @@ extension RegressionCase {
             // that one kept its old version and values there, so that its next save would have been
             // a conflict with its own. ConstraintConformanceTests.survivorOfOwnSave.
             130_009_280,
-            // Law 8, by the plan: a store whose copy came to its end was made anew, and it alone
+            // Law 8, by the plan: a store whose copy came to its end was replaced by a new one, and it alone
             // had told that a node had joined.
             160_001_271,
             // Law 1. All logs were too short for a node that had been away. The last it asked for
@@ -355,12 +355,12 @@ extension RegressionCase {
             // Law 2, as 360003689.
             360_008_621,
             // Laws 1 and 2. A restored node took the donor's copy of before over, which had nothing
-            // for it, began anew, and took it again, thousands of times. TransferTests.nothingNew.
+            // for it, began again, and took it again, thousands of times. TransferTests.nothingNew.
             360_010_423,
             // Law 1, by the simulation. With one transaction in a frame that is long under way, two
             // nodes one after the other needed more than three minutes to come up with the rest.
             370_011_454,
-            // Law 8. A store made anew was configured with the only member there was, and read the
+            // Law 8. A new store was configured with the only member there was, and read the
             // part of the log in which that one had not joined: so it was no guide, and who had
             // been retired since was believed. DepartureTests.newerThanTheLog.
             370_006_140,
@@ -388,7 +388,7 @@ extension RegressionCase {
         .consumersToBackups: [
             // Law 0. A node took a copy over and carried its own saves into it: their transactions
             // came to stand behind the copy's log, their answers to its end, and went with that.
-            // Whoever repeated such a save would have had it done twice.
+            // A client that repeated such a save would have had it done twice.
             // TransferTests.carriedAnswers.
             640_011_442
         ],
@@ -435,7 +435,7 @@ extension RegressionCase {
             // Law 1, by the world, and 880017253 as well. A node retired another, was retired
             // itself before anybody heard of that, and told the one it had retired, which a backup
             // had taken back to before it knew any other: it waited for ever to be told more, and
-            // members for it. Whoever retires a node looks at what others tell by then.
+            // members for it. The person who retires a node looks at what others tell by then.
             880_008_468,
             // Law 8, by the world. Of the two who knew a join one was put back to before it, and
             // the other was retired while cut off: the newcomer was a stranger to all. Nobody is
@@ -449,7 +449,7 @@ extension RegressionCase {
             // Law 8, by the world, and 920030117 as well. A node was put back and lost a save that
             // was still on its way to the earlier of a node's two stores; the members called stable
             // what came after it, at the later store's word, and got it back when the earlier went
-            // on by itself. Such a store is made anew, as it was already where somebody goes back
+            // on by itself. Such a store is new, as it was already where somebody goes back
             // to it.
             920_032_280,
             // Law 8, by the world. Two of three nodes had copies. What one copy had saved came to
@@ -481,7 +481,7 @@ extension RegressionCase {
             // had changed is kept, and the context has it as it is from then on; the client
             // expected a conflict of what it had read before.
             1_100_025_702,
-            // Law 1. A store made anew with the newest model, with room for one actor that waits:
+            // Law 1. A new store with the newest model, with room for one actor that waits:
             // what was published had taken it, and the first transactions, which are of the model
             // before, were dropped as often as they came. A model is asked for only where something
             // is held for it, and nothing was. It is noted as held now, be there room for it or
