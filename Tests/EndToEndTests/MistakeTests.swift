@@ -208,8 +208,7 @@ extension EndToEnd.MistakeTests {
 
     // MARK: - Helpers
 
-    /// Starts another process under number 2, with peers where those nodes are; the caller ends
-    /// it.
+    /// Starts another process under number 2, with peers where those nodes are; the caller ends it.
     ///
     /// - Parameter ports: for HTTP, to publish and to exchange; nil for ports of its own.
     private func startTwin(

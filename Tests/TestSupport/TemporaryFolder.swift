@@ -1,7 +1,7 @@
 public import Foundation
 
 extension URL {
-    /// A new folder for temporary files. Its maker removes it.
+    /// A new folder for temporary files. The caller removes it.
     public static func makeTemporaryFolder() throws -> URL {
         let folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("tributary-\(UUID().uuidString)")

@@ -178,7 +178,7 @@ final class NodeHandle: Sendable {
         try await save(operations, saveID: saveID)
     }
 
-    /// Asks for a save; gives the answer, also an error.
+    /// Asks for a save; gives the answer, also where it is an error.
     func askToSave(_ operations: JSONValue...) async throws -> (status: Int, body: JSONObject) {
         try await ask("POST", "/v1/save", ["operations": .array(operations)])
     }

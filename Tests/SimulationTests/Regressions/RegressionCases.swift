@@ -22,7 +22,7 @@ extension RegressionCase {
             // which saved at once, concurrently with what others had collected by its reports.
             // DurabilityTests.backupWithinAnIncarnation.
             3,
-            // Law 3. A new store in the place of a lost one knew nothing of the blocks of
+            // Law 3. A store made again in the place of a lost one knew nothing of the blocks of
             // identities of its former life: at its next opening it took one of them again and
             // inserted other objects under the same identities. RowIDTests.avoided.
             105,
@@ -42,8 +42,8 @@ extension RegressionCase {
             18,
             // Law 8. A copy was told of its original's later incarnation and began one later still.
             // It had been vouched for before that, so it saved at once, concurrently with what its
-            // original had called stable meanwhile. A store that begins an incarnation later than its
-            // store knows is restored. RememberedIncarnationTests.laterIncarnation.
+            // original had called stable meanwhile. A store that begins an incarnation later than
+            // its store knows is restored. RememberedIncarnationTests.laterIncarnation.
             3_001_734,
             // Law 8. The member that had vouched for a copy restarted, met the copy's original
             // first, and told it what the copy had not seen. Stores remember now whom they have
@@ -58,13 +58,13 @@ extension RegressionCase {
             // Law 8. The simulator did not tell its checkers what had become durable together with
             // the note of whom a node has met.
             5_000_973,
-            // Law 8. Two new stores met each other before they met the older ones, and saved.
-            // Their saves share no row with anything that is stable elsewhere: the checker asks now
-            // whether two transactions have any of their past in common.
+            // Law 8. Two stores made again met each other before they met the older ones, and
+            // saved. Their saves share no row with anything that is stable elsewhere: the checker
+            // asks now whether two transactions have any of their past in common.
             // HistoryCheckerTests.disjointPasts.
             3_000_023,
             // Law 10. The checker compared what a context overwrote with what readers had seen. A
-            // reference whose target was deleted read as null; the same save brought the target
+            // reference to a target that was deleted read as null; the same save brought the target
             // back, and the reference with it (DESIGN 5.4). It is the register's value that a save
             // leaves alone. ContextPolicyCheckerTests.returningReference.
             2_002_352,
@@ -110,7 +110,7 @@ extension RegressionCase {
             // an insert that became one with the row that has its key wrote over that row's
             // siblings. UniquenessExampleTests.insertOverUnresolved.
             621,
-            // Law 12. The same with an agent, whose policy is another than the contacts'.
+            // Law 12. The same with an agent: its policy is not the contacts'.
             630,
             // Laws 1 and 3. A client that remembered a row of a lost store saved it over with
             // overwrite. The new store, which may save before it has met the others because it
@@ -123,8 +123,8 @@ extension RegressionCase {
             16,
             // Law 12. The same of what a context's save had discarded of a survivor.
             147,
-            // Law 8. Clients went on saving at a copy whose original was wiped and had begun a
-            // later incarnation. They wait now while the copy is not the later of the two.
+            // Law 8. Clients went on saving at a copy: its original was wiped and had begun a later
+            // incarnation. They wait now while the copy is not the later of the two.
             6_005_566,
             // Law 8. Clients that were at the store opened last went from a copy back to its
             // original, which had begun a later incarnation, and from there to the copy again: the
@@ -153,14 +153,14 @@ extension RegressionCase {
         ],
         .changes: [
             // Law 1. A node with small pages told the names of its former models without their
-            // texts, so a new store with the newest model waited for ever for those before
+            // texts, so a store made again with the newest model waited for ever for those before
             // it. ModelTests.smallPages.
             267,
             // Law 1. Two rows had claimed one target of a one-to-one, and the policy that chooses
             // between them changed with the model: who had merged them before migrating went on
             // with the former choice. MixedModelTests.policyOfSeveralRows.
             357,
-            // Law 1. A row whose key two had written while another policy settled it eclipsed
+            // Law 1. A row with a key that two had written while another policy settled it eclipsed
             // another row: its column showed what the new policy would choose, which was a third
             // row's key. Neither applying nor opening got past the index.
             // MixedModelGroupTests.keys.
@@ -174,7 +174,7 @@ extension RegressionCase {
             // was listed nowhere, and the other claimant not heard of. MixedModelGroupTests.claims
             // and vain.
             50_004_019,
-            // Law 8. A new store read in the log that a retired node was a member, and took
+            // Law 8. A store made again read in the log that a retired node was a member, and took
             // saves from it, for it still ran, before it read of the retirement. DepartureTests.
             31_000_890, 32_000_710, 80_000_291,
             // A node was told that it had been retired, by one who had decided so alone and had
@@ -184,8 +184,8 @@ extension RegressionCase {
             // A node that no log reached waited for the log of one that was ahead, had departed and
             // gave nothing, and took no copy of others. StoreTransferTests.
             896,
-            // A node waited for a copy of a donor that had begun again and knew nothing of its wish.
-            // StoreTransferTests.
+            // A node waited for a copy of a donor that had begun again and knew nothing of its
+            // wish. StoreTransferTests.
             31_000_028,
             // A donor gave its copy of minutes ago again and again, though what was purged at the
             // joiner went beyond it, and each time the joiner ended its run for nothing.
@@ -255,14 +255,15 @@ extension RegressionCase {
             // now by one of another entity: the context went on showing it, as nobody else did. The
             // simulated client trapped over that. ConstraintConformanceTests.editOfEclipsed.
             100_011_829, 100_014_191,
-            // Law 7, by the judge: a second delete came of the model before, whose policy then
+            // Law 7, by the judge: a second delete came of the model before; its policy then
             // settled the row, and by that an edit stood (DESIGN section 5.1).
             100_012_763,
-            // Law 8, by the plan: a store whose copy had taken its place ran on, and a late message
-            // of a node whose disk was lost since reached it alone; then it was gone back to. It is
-            // like a backup that holds what every disk has lost (ARCHITECTURE, failure model).
+            // Law 8, by the plan: a store ran on after its copy had taken its place, and a late
+            // message of a node with a disk that was lost since reached it alone; then it was gone
+            // back to. It is like a backup that holds what every disk has lost (ARCHITECTURE,
+            // failure model).
             100_018_628,
-            // Law 1. A new store with the newest model was told of the one before while its
+            // Law 1. A store made again with the newest model was told of the one before while its
             // disk was full; it could not record that, and never asked again: all of that model was
             // held until a restart. ModelTests.learningAgain.
             100_019_006,
@@ -283,7 +284,7 @@ extension RegressionCase {
             // that one kept its old version and values there, so that its next save would have been
             // a conflict with its own. ConstraintConformanceTests.survivorOfOwnSave.
             130_009_280,
-            // Law 8, by the plan: a store whose copy came to its end was replaced by a new one, and it alone
+            // Law 8, by the plan: a store was made again when its copy came to an end, and it alone
             // had told that a node had joined.
             160_001_271,
             // Law 1. All logs were too short for a node that had been away. The last it asked for
@@ -292,7 +293,7 @@ extension RegressionCase {
             160_001_769,
             // Law 1. Two sides had each purged what the other lacked, and the store that had both
             // was gone: neither could take the other's copy without a loss, for ever. A copy and
-            // the store whose place it takes are joined by their rows. TransferTests.eachForgot.
+            // the store that it replaces are joined by their rows. TransferTests.eachForgot.
             170_000_905,
         ],
         .joins: [
@@ -316,8 +317,8 @@ extension RegressionCase {
             // It went on reading logs, which would have told it so, but took no copy where they
             // were too short. StoreTransferTests.toldWrongly.
             230_016_437,
-            // Law 1, by the plan: a join whose outcome was unknown had come about, and nobody ever
-            // started the node that the others then waited for.
+            // Law 1, by the plan: a join of unknown outcome had come about, and nobody ever started
+            // the node that the others then waited for.
             240_001_895,
             // Law 2. Of two stores that were joined one had closed a conflict and opened it again:
             // the other's open entry was taken for the closed one.
@@ -334,7 +335,7 @@ extension RegressionCase {
             // that readers see in its place took along was held to be unspoken of.
             // UnresolvedSaveCheckerTests.
             260_002_210,
-            // Law 1, by the simulation. A node whose clock was two years ahead did not know of its
+            // Law 1, by the simulation. A node with a clock two years ahead did not know of its
             // last save whether it was made; it was, and after healing nobody let its time come.
             330_000_627,
             // Laws 1 and 3. The disk was full when the first transactions of an actor of a former
@@ -360,15 +361,15 @@ extension RegressionCase {
             // Law 1, by the simulation. With one transaction in a frame that is long under way, two
             // nodes one after the other needed more than three minutes to come up with the rest.
             370_011_454,
-            // Law 8. A new store was configured with the only member there was, and read the
+            // Law 8. A store made again was configured with the only member there was, and read the
             // part of the log in which that one had not joined: so it was no guide, and who had
             // been retired since was believed. DepartureTests.newerThanTheLog.
             370_006_140,
             // Law 8, by the judge. That a store is vouched for waits for the disk, and the judge
             // was not told that more was on disk by then.
             420_004_073, 420_004_501, 420_006_362,
-            // Law 1. A long transaction came in small pieces from the one whose log reached, and
-            // one whose log was short gave a piece of it again every two seconds: each time all
+            // Law 1. A long transaction came in small pieces from the one with a log that reached,
+            // and one with a short log gave a piece of it again every two seconds: each time all
             // that was put together was given up. ProtectionTests.piecesOfTwo.
             440_009_551,
         ],
@@ -381,14 +382,14 @@ extension RegressionCase {
             // itself, for nobody listens to one that was retired.
             530_049_748,
             // Law 10. Where a row is one register any save makes its claim to a one-to-one as new,
-            // and another's may stand then; the context whose save it was went on showing its own,
-            // and an overwrite after that left it. RenewedClaimTests.lostClaims.
+            // and another's may stand then; the context that saved it went on showing its own, and
+            // an overwrite after that left it. RenewedClaimTests.lostClaims.
             1291,
         ],
         .consumersToBackups: [
             // Law 0. A node took a copy over and carried its own saves into it: their transactions
-            // came to stand behind the copy's log, their answers to its end, and went with that.
-            // A client that repeated such a save would have had it done twice.
+            // came to stand behind the copy's log, their answers to its end, and went with that. A
+            // client that repeated such a save would have had it done twice.
             // TransferTests.carriedAnswers.
             640_011_442
         ],
@@ -419,10 +420,9 @@ extension RegressionCase {
             // as said by somebody and the other did not. Now nobody does: of an insertion written
             // without unique keys what is not null counts as assigned.
             830_000_457,
-            // Law 2, by the judge, and 870018186 as well. A save whose outcome nobody knew was
-            // there, its transaction was purged, and then its client repeated it: nobody knows it
-            // any more, so it is done, or refused, like a new one.
-            // HistoryCheckerTests.refusedAgain.
+            // Law 2, by the judge, and 870018186 as well. A save of unknown outcome was there, its
+            // transaction was purged, and then its client repeated it: nobody knows it any more, so
+            // it is done, or refused, like a new one. HistoryCheckerTests.refusedAgain.
             870_029_101,
             // Law 3, by the oracle. A policy discarded an insertion at its save, and an undo
             // brought it to be: the oracle knew of no entity but by insertions.
@@ -435,7 +435,7 @@ extension RegressionCase {
             // Law 1, by the world, and 880017253 as well. A node retired another, was retired
             // itself before anybody heard of that, and told the one it had retired, which a backup
             // had taken back to before it knew any other: it waited for ever to be told more, and
-            // members for it. The person who retires a node looks at what others tell by then.
+            // members for it. A node that retires another looks at what others tell by then.
             880_008_468,
             // Law 8, by the world. Of the two who knew a join one was put back to before it, and
             // the other was retired while cut off: the newcomer was a stranger to all. Nobody is
@@ -449,7 +449,7 @@ extension RegressionCase {
             // Law 8, by the world, and 920030117 as well. A node was put back and lost a save that
             // was still on its way to the earlier of a node's two stores; the members called stable
             // what came after it, at the later store's word, and got it back when the earlier went
-            // on by itself. Such a store is new, as it was already where somebody goes back
+            // on by itself. Such a store is made again, as it was already where somebody goes back
             // to it.
             920_032_280,
             // Law 8, by the world. Two of three nodes had copies. What one copy had saved came to
@@ -481,7 +481,7 @@ extension RegressionCase {
             // had changed is kept, and the context has it as it is from then on; the client
             // expected a conflict of what it had read before.
             1_100_025_702,
-            // Law 1. A new store with the newest model, with room for one actor that waits:
+            // Law 1. A store made again with the newest model, with room for one actor that waits:
             // what was published had taken it, and the first transactions, which are of the model
             // before, were dropped as often as they came. A model is asked for only where something
             // is held for it, and nothing was. It is noted as held now, be there room for it or
