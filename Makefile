@@ -13,6 +13,10 @@ SOAK_FIRST ?= 1000001
 # Real clusters that `make test` runs; `make verify` runs all of them.
 SHORT_END_TO_END = Partition|Crash|Pin|Count|Relationship|Mistake
 
+# One deliberate defect of each kind, for `make verify`; `make mutants` has all.
+MUTANT_SAMPLE = dot-reused save-not-synced tie-by-arrival dangling-shown join-keeps-overwritten \
+	tombstone-early hash-order queue-unbounded
+
 .PHONY: all dependencies build release laboratory test slow simulate soak mutants misuse fuzz fuzz-soak \
 	thread-sanitizer demo benchmark deploy-check lint format verify clean
 
@@ -64,9 +68,10 @@ soak: laboratory
 	$(SWIFT) build --build-tests
 	@SWIFT="$(SWIFT)" TRIBUTARY_SOAK=1 TRIBUTARY_KILL_POINTS=300 Tests/run '^EndToEndTests\.'
 
+# All of them, or those that MUTANTS names.
 mutants: dependencies
 	@$(SWIFT) build --product tributary-mutants
-	@"$$($(SWIFT) build --show-bin-path)/tributary-mutants" .
+	@"$$($(SWIFT) build --show-bin-path)/tributary-mutants" . $(MUTANTS)
 
 # That a programmer's error is told in a release build too.
 misuse: dependencies
@@ -111,6 +116,7 @@ format:
 
 # Before an issue is done.
 verify: lint test slow misuse deploy-check
+	$(MAKE) mutants MUTANTS="$(MUTANT_SAMPLE)"
 
 clean:
 	rm -rf .build
