@@ -239,15 +239,3 @@ struct ConflictResolver: PlanningPart {
         throw CoordinatorError(.validationFailed, first.message, failures: failures)
     }
 }
-
-extension CoordinatorError {
-    /// The refusal of a name that no conflict has.
-    ///
-    /// - Parameter closed: the newest closed conflict of an open one's name.
-    static func noConflict(_ id: ConflictID, closed: ConflictID?) -> CoordinatorError {
-        CoordinatorError(
-            .conflictNotFound,
-            closed.map { "No conflict \(id) is open. The last one closed as \($0) at this node." }
-                ?? "There is no conflict \(id).")
-    }
-}

@@ -138,25 +138,6 @@ extension StoreReader {
         return try withAuthors(try ConflictCoding.entry(statement), &writers)
     }
 
-    /// One entry, which must be there.
-    ///
-    /// - Throws: ``CoordinatorError`` with `conflictNotFound`, which names the newest closed conflict of
-    ///   an open one's name.
-    package func existingConflict(_ id: ConflictID) throws -> Conflict {
-        if let conflict = try conflict(id) { return conflict }
-        let statement = try database.prepared(
-            "SELECT max(closed) FROM _conflict WHERE id = ?1 AND closed > 0")
-        statement.bind(1, id.asOpen.description)
-        defer { statement.reset() }
-        var closed: ConflictID?
-        if try statement.step(), !statement.isNull(0) {
-            closed = ConflictID(
-                entity: id.entity, row: id.row, subject: id.subject,
-                closedAt: UInt64(bitPattern: statement.integer(0)))
-        }
-        throw CoordinatorError.noConflict(id, closed: closed)
-    }
-
     private func withAuthors(
         _ conflict: Conflict, _ writers: inout ConflictWriters
     ) throws -> Conflict {

@@ -117,7 +117,7 @@ struct ConflictsResource: Sendable {
         let renderer = renderer
         return .json(
             try await services.read { reader in
-                let conflict = try reader.existingConflict(id)
+                let conflict = try id.conflict(in: reader)
                 let entities = ReferencedEntities(reader, renderer.renderer.model)
                 return JSONWriter.bytes(
                     of: try renderer.json(
