@@ -248,11 +248,14 @@ import Testing
     @Test("A settled conflict that closed is undone by its open name, a resolved one is not")
     func undoneByItsOpenName() throws {
         let id = try contested("Folder", "name")
-        let open = try x.onlyConflict()
+        let settled = try x.onlyConflict().id
         try collect(x)
-        _ = try x.coordinator.undo(open.id) as SaveResult
-        #expect(try x.value(id, "name") == .string("a"))
-        let closed = try #require(try x.conflicts(isOpen: false).first)
+        _ = try x.coordinator.undo(settled) as SaveResult
+        #expect(try x.value(id, "name") == .string("b"))
+        _ = try contested("Note", "p")
+        let open = try x.onlyConflict()
+        _ = try x.coordinator.resolve(open.id, .values(["p": .string("c")])) as SaveResult
+        let closed = try #require(try x.conflicts(isOpen: false).first { $0.id.asOpen == open.id })
         #expect(closed.state == .resolved)
         let error = #expect(throws: CoordinatorError.self) {
             _ = try x.coordinator.undo(open.id) as SaveResult

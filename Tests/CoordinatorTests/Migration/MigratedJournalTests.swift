@@ -140,9 +140,9 @@ struct MigratedJournalTests {
             try node.coordinator.read { try $0.derivedChanges(of: deletion) }
         }
         #expect(try derived() == [DerivedChange(object: note, property: "first", target: nil)])
-        try node.migrate(to: notes("Memo", "second", "first"))
+        try node.migrate(to: notes("Memo", "topic", "other"))
         let memo = ManagedObjectID(entityName: "Memo", row: note.row)
-        #expect(try derived() == [DerivedChange(object: memo, property: "second", target: nil)])
+        #expect(try derived() == [DerivedChange(object: memo, property: "topic", target: nil)])
         try node.migrate(to: notes(nil, "", ""))
         #expect(try derived().isEmpty)
     }
