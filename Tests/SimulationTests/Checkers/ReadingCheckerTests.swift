@@ -330,7 +330,7 @@ struct ReadingCheckerTests {
             var reading = script.reading(3, vector)
             reading.conflicts = [entry]
             return script.tell(&checker, .settled(final: [0: reading], isReopened: false))
-                .filter { $0.contains("none had seen") || $0.contains("resolved it") }
+                .filter { $0.contains("no side had seen") || $0.contains("resolved it") }
                 .joined(separator: "\n")
         }
         conflict.id = ConflictID(entity: "Note", row: RowID(9), subject: "text", closedAt: 3)
@@ -341,7 +341,7 @@ struct ReadingCheckerTests {
         #expect(found(conflict).contains("had not seen \(sides[1])"))
         conflict.closedBy = nil
         conflict.sides.removeLast()
-        #expect(found(conflict).contains("none had seen another"))
+        #expect(found(conflict).contains("no side had seen another"))
     }
 
     @Test("Law 12: a settled conflict may be missing only once its sides are stable")
