@@ -332,21 +332,31 @@ extension World {
         }
     }
 
-    /// In a healed world every node that departed knows it, and takes no saves: members tell it over
-    /// the exchange.
+    /// The living processes of nodes that have departed, as the members know.
+    private var departed: [SimulatedProcess] {
+        guard plan.hasDepartures, let known = memberProcesses.first?.state.membership else {
+            return []
+        }
+        return machines.prefix(context.machines)
+            .filter { known[$0.node]?.departure != nil }.compactMap(\.process)
+    }
+
+    /// Those that go on as though they were members.
+    var unfenced: [SimulatedProcess] {
+        departed.filter { !$0.isFenced || $0.isSavingAllowed }
+    }
+
+    /// In a healed world every node that departed knows it, and takes no saves: members say so over
+    /// the exchange. Their frames may be lost, so the world waits for that before it asks.
     func checkFences() {
-        guard plan.hasDepartures else { return }
-        let members = memberProcesses
-        guard let known = members.first?.state.membership, !known.isEmpty else { return }
-        for machine in machines.prefix(context.machines) {
-            guard known[machine.node]?.departure != nil, let process = machine.process else {
-                continue
-            }
-            if !members[0].state.vector.covers(process.state.vector) { met(.savesDeparted) }
-            guard !process.isFenced || process.isSavingAllowed else { continue }
+        for process in departed
+        where !memberProcesses[0].state.vector.covers(process.state.vector) {
+            met(.savesDeparted)
+        }
+        for process in unfenced {
             violate(
                 2,
-                "\(Telling.node(machine.number)) has departed: expected that it knows, and "
+                "\(Telling.node(process.machine.number)) has departed: expected that it knows, and "
                     + "takes no saves, found that it goes on")
         }
     }

@@ -477,7 +477,9 @@ final class World {
         // Who never hears another cannot know what that one has, and collects nothing.
         guard plan.strangers.isEmpty else { return live(until: milliseconds + 2_000) }
         let limit = milliseconds + Self.collectionMilliseconds
-        while !hasCollected, milliseconds < limit { live(until: milliseconds + 250) }
+        while !(hasCollected && unfenced.isEmpty), milliseconds < limit {
+            live(until: milliseconds + 250)
+        }
         if !hasCollected { violate(8, "\(when) not all becomes stable: \(standings)") }
         // And once more, so that the last collection is over.
         live(until: milliseconds + 2_000)

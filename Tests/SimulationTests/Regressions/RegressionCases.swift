@@ -493,6 +493,10 @@ extension RegressionCase {
             // that where the store still has the register, and not where the object merges as a
             // whole and its tombstone has no values.
             1_300_031_843,
+            // Law 2, by the world. A retired node started again among members whose frames were
+            // mostly lost, and the world asked whether it knew before one had reached it. The world
+            // waits for that, as it does for what becomes stable.
+            1_100_014_761,
         ],
     ]
 }
