@@ -100,21 +100,18 @@ private struct Lane {
     ///
     /// - Returns: why it died; nil where it did all it was to do.
     private mutating func runWorker(into results: ResultQueue) -> String? {
-        let process = Process()
-        process.executableURL = Bundle.main.executableURL
-        process.arguments =
-            ["simulate", "--worker", "--seeds", "\(next)...\(last)", "--stride", "\(stride)"]
-            + flags
-        let pipe = Pipe()
-        process.standardOutput = pipe
+        let arguments = [
+            "simulate", "--worker", "--seeds", "\(next)...\(last)", "--stride", "\(stride)",
+        ]
+        let process: WorkerProcess
         do {
-            try process.run()
+            process = try WorkerProcess("/proc/self/exe", arguments + flags)
         } catch { return "the worker cannot be started: \(error)" }
         let watchdog = Watchdog(process) { results.isStopped }
         let decoder = JSONDecoder()
         var buffer = Data()
         while true {
-            let bytes = pipe.fileHandleForReading.availableData
+            let bytes = process.read()
             if bytes.isEmpty { break }
             buffer.append(bytes)
             while let end = buffer.firstIndex(of: UInt8(ascii: "\n")) {
@@ -127,15 +124,16 @@ private struct Lane {
                 buffer.removeSubrange(buffer.startIndex...end)
             }
         }
-        process.waitUntilExit()
+        let ending = process.wait()
         watchdog.end()
         if next > last { return nil }
         if watchdog.hasBitten {
             return "the run did not end in \(SimulationWorkers.longestSeconds) s"
         }
-        return process.terminationReason == .uncaughtSignal
-            ? "the process died of signal \(process.terminationStatus)"
-            : "the process ended with \(process.terminationStatus)"
+        return switch ending {
+        case .exit(let code): "the process ended with \(code)"
+        case .signal(let number): "the process died of signal \(number)"
+        }
     }
 }
 
@@ -143,13 +141,13 @@ private struct Lane {
 private final class Watchdog: @unchecked Sendable {
     // Safe: every member is read and written under the lock.
     private let lock = NSLock()
-    private let process: Process
+    private let process: WorkerProcess
     private var touched = ContinuousClock.now
     private var isOver = false
     private var bit = false
     private let isStopped: @Sendable () -> Bool
 
-    init(_ process: Process, isStopped: @escaping @Sendable () -> Bool) {
+    init(_ process: WorkerProcess, isStopped: @escaping @Sendable () -> Bool) {
         self.process = process
         self.isStopped = isStopped
         Thread.detachNewThread { [self] in
@@ -168,13 +166,13 @@ private final class Watchdog: @unchecked Sendable {
             guard !isOver else { return false }
             if isStopped() {
                 isOver = true
-                kill(process.processIdentifier, SIGKILL)
+                process.kill()
                 return false
             }
             if ContinuousClock.now - touched > .seconds(SimulationWorkers.longestSeconds) {
                 bit = true
                 isOver = true
-                kill(process.processIdentifier, SIGKILL)
+                process.kill()
                 return false
             }
             return true
