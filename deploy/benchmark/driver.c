@@ -11,9 +11,9 @@
  *   increment  reads one of ROWS rows and saves it with 1 more, unless it has moved on meanwhile
  *   await      waits until the one server has SAVES rows
  *
- * It prints "ready" once all clients are connected, waits for a line, works, and prints one line of
- * JSON: times in seconds, `at` on the monotonic clock. It keeps its connections until its input
- * ends. The password of PostgreSQL is in PGPASSWORD. */
+ * It prints "ready" once all clients are connected (for `await`, before), waits for a line, works,
+ * and prints one line of JSON, with times in seconds. It keeps its connections until its input ends.
+ * The password of PostgreSQL is in PGPASSWORD. */
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -470,27 +470,34 @@ static void measure(const char *workload) {
         refused += all[i].refused;
     }
     if (changes) settle();
-    else awaitRows(before + done * (one == insertRows ? rows : 1));
+    else awaitRows(before += done * (one == insertRows ? rows : 1));
     double settled = now();
     qsort(latencies, done, sizeof(double), compare);
     printf("{\"count\":%ld,\"refused\":%ld,\"seconds\":%.6f,\"p50\":%.9f,\"p99\":%.9f,"
-        "\"settled\":%.6f,\"at\":%.6f", done, refused, end - start, latencies[done / 2],
-        latencies[done * 99 / 100], settled - end, settled);
+        "\"settled\":%.6f,\"rows\":%ld", done, refused, end - start, latencies[done / 2],
+        latencies[done * 99 / 100], settled - end, before);
     if (changes) printLoss(one == incrementRow, done);
     puts("}");
 }
 
 int main(int count, char **arguments) {
-    if (count < 7 || count - 6 > mostPorts) fail("usage", "SIDE WORKLOAD CLIENTS SAVES ROWS PORT...");
+    if (count < 7 || count - 6 > mostPorts)
+        fail("usage", "SIDE WORKLOAD CLIENTS SAVES ROWS PORT...");
     setvbuf(stdout, NULL, _IOLBF, 0);
     side = strcmp(arguments[1], "tributary") ? &postgresql : &tributary;
     const char *workload = arguments[2];
+    double start = now();
     clients = atoi(arguments[3]);
     saves = atol(arguments[4]);
     rows = atoi(arguments[5]);
     portCount = count - 6;
     if (clients < 1 || saves < 1 || rows < 1 || rows > mostRows) fail("usage", "a number is wrong");
     bool awaits = !strcmp(workload, "await");
+    if (awaits) {
+        puts("ready");
+        awaitLine();
+        start = now();
+    }
     for (int i = 0; i < portCount; i++) {
         ports[i] = atoi(arguments[6 + i]);
         double deadline = now() + (awaits ? 300 : 0);
@@ -501,7 +508,7 @@ int main(int count, char **arguments) {
     }
     if (awaits) {
         awaitRows(saves);
-        printf("{\"at\":%.6f}\n", now());
+        printf("{\"seconds\":%.6f}\n", now() - start);
     } else measure(workload);
     while (getchar() != EOF) {}
     return 0;
