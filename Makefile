@@ -14,7 +14,8 @@ SOAK_FIRST ?= 1000001
 SHORT_END_TO_END = Partition|Crash|Pin|Count|Relationship|Mistake
 
 .PHONY: all dependencies build release laboratory test slow simulate soak mutants misuse fuzz fuzz-soak \
-	thread-sanitizer demo benchmark deploy-check lint format verify clean
+	thread-sanitizer demo benchmark \
+	benchmark-peers deploy-check lint format verify clean
 
 all: build
 
@@ -98,6 +99,13 @@ benchmark: dependencies
 	@echo "Building for release..."
 	$(SWIFT) build -c release
 	@"$$($(SWIFT) build -c release --show-bin-path)/tributary-benchmark" all
+
+# Beside PostgreSQL with pglogical, which it installs where it may.
+benchmark-peers: dependencies
+	@sh deploy/benchmark/prepare install
+	@echo "Building for release..."
+	$(SWIFT) build -c release
+	@"$$($(SWIFT) build -c release --show-bin-path)/tributary-benchmark" peers
 
 # With the program that is built already; what lacks a tool on this machine is skipped and said so.
 deploy-check:
