@@ -86,6 +86,10 @@ struct PeersCommand: Measurement {
         _ samples: inout PeerSamples
     ) async throws {
         let order = isSwapped ? [1, 0] : [0, 1]
+        // The first saves of new stores grow files and fill caches.
+        for index in order {
+            _ = try driver.run(.insert, at: contenders[index], clients: 8, saves: saves)
+        }
         for clients in PeerFigure.clients {
             for index in order {
                 try insert(clients, contenders[index], driver) { samples.add($0, $1, of: index) }
