@@ -48,7 +48,7 @@ struct AllCommand: AsyncParsableCommand {
                 "\(failures.count) of \(measurements.count) benchmarks failed.\n"
                     + failures.joined(separator: "\n"))
         }
-        if let page { try LastRun.all.replace(in: page, by: machine + bounds.rowsText + "\n") }
+        if let page { try LastRun.all.replace(in: page, by: machine + "\n" + bounds.rowsText) }
         let missed = goals.count { !$0.isKept }
         if common.check, missed > 0 { throw MissedGoals(missed: missed, all: goals.count) }
     }

@@ -76,7 +76,7 @@ struct PeersCommand: Measurement {
             if samples.isEmpty { return [] }
         }
         let table = samples.table(rounds: rounds)
-        if let page { try LastRun.peers.replace(in: page, by: machine + table.body) }
+        if let page { try LastRun.peers.replace(in: page, by: machine + "\n" + table.body) }
         return [table]
     }
 
