@@ -18,7 +18,8 @@ MUTANT_SAMPLE = dot-reused save-not-synced tie-by-arrival dangling-shown join-ke
 	tombstone-early hash-order queue-unbounded
 
 .PHONY: all dependencies build release laboratory test slow simulate soak mutants misuse fuzz fuzz-soak \
-	thread-sanitizer demo benchmark deploy-check lint format verify clean
+	thread-sanitizer demo benchmark \
+	benchmark-peers deploy-check lint format verify clean
 
 all: build
 
@@ -103,6 +104,13 @@ benchmark: dependencies
 	@echo "Building for release..."
 	$(SWIFT) build -c release
 	@"$$($(SWIFT) build -c release --show-bin-path)/tributary-benchmark" all
+
+# Beside PostgreSQL with pglogical, which it installs where it may.
+benchmark-peers: dependencies
+	@sh deploy/benchmark/prepare install
+	@echo "Building for release..."
+	$(SWIFT) build -c release
+	@"$$($(SWIFT) build -c release --show-bin-path)/tributary-benchmark" peers
 
 # With the program that is built already; what lacks a tool on this machine is skipped and said so.
 deploy-check:

@@ -11,9 +11,6 @@ struct AllCommand: AsyncParsableCommand {
     @Option(help: "The Markdown page that shows the last run: this run takes its place there.")
     var page: String?
 
-    private static let beginning = "<!-- last run -->\n"
-    private static let end = "<!-- end of last run -->\n"
-
     func run() async throws {
         let arguments = ["--directory", common.directory, "--rounds", "\(common.rounds)"]
         let machine = Machine.description(storesIn: common.directory)
@@ -24,7 +21,7 @@ struct AllCommand: AsyncParsableCommand {
             try CatchUpCommand.parse(arguments), try HealCommand.parse(arguments),
             try TransferCommand.parse(arguments), try GrowthCommand.parse(arguments),
             try IncarnationsCommand.parse(arguments), try BulkCommand.parse(arguments),
-            try IdleCommand.parse(arguments),
+            try IdleCommand.parse(arguments), try PeersCommand.parse(arguments),
         ]
         var bounds = MarkdownTable("All bounds", columns: ["", "bound", "measured", ""])
         var goals: [Goal] = []
@@ -51,21 +48,8 @@ struct AllCommand: AsyncParsableCommand {
                 "\(failures.count) of \(measurements.count) benchmarks failed.\n"
                     + failures.joined(separator: "\n"))
         }
-        if let page { try replaceLastRun(in: page, by: machine + bounds.rowsText + "\n") }
+        if let page { try LastRun.all.replace(in: page, by: machine + "\n" + bounds.rowsText) }
         let missed = goals.count { !$0.isKept }
         if common.check, missed > 0 { throw MissedGoals(missed: missed, all: goals.count) }
-    }
-
-    /// Replaces what lies between the two marks of a page.
-    ///
-    /// - Throws: ``BenchmarkError`` where a mark is missing, or an error of the file system.
-    private func replaceLastRun(in page: String, by text: String) throws {
-        let former = try String(contentsOfFile: page, encoding: .utf8)
-        guard let beginning = former.range(of: Self.beginning),
-            let end = former.range(of: Self.end), beginning.upperBound <= end.lowerBound
-        else { throw BenchmarkError("\(page) has no lines that mark its last run.") }
-        let body = former.replacingCharacters(
-            in: beginning.upperBound..<end.lowerBound, with: "\n" + text + "\n")
-        try body.write(toFile: page, atomically: true, encoding: .utf8)
     }
 }

@@ -47,10 +47,13 @@ struct MarkdownTable {
     mutating func add(_ cells: String...) { rows.append(cells) }
 
     func print() {
-        var text = "### \(title)\n\n" + rowsText
-        if !notes.isEmpty { text += "\n" + notes.joined(separator: "\n") + "\n" }
-        Swift.print(text)
+        Swift.print("### \(title)\n\n" + body)
         fflush(nil)
+    }
+
+    /// The rows, then the notes.
+    var body: String {
+        rowsText + (notes.isEmpty ? "" : "\n" + notes.joined(separator: "\n") + "\n")
     }
 
     /// The rows below their columns, a line each.

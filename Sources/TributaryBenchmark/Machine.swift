@@ -23,9 +23,11 @@ enum Machine {
             """
     }
 
+    /// A file of /proc. The kernel gives a page at a time, so it is read until nothing more comes.
     private static func contents(_ path: String) -> String {
-        ((try? String(contentsOfFile: path, encoding: .utf8)) ?? "unknown")
-            .trimmingCharacters(in: .whitespacesAndNewlines)
+        let data = try? FileHandle(forReadingAtPath: path)?.readToEnd()
+        return data.map { String(decoding: $0, as: UTF8.self) }?
+            .trimmingCharacters(in: .whitespacesAndNewlines) ?? "unknown"
     }
 
     private static func value(of key: String, in path: String) -> String? {

@@ -6,6 +6,7 @@ import Node
 /// A node in a process of its own: the built program beside the benchmark's.
 final class ServedNode {
     let number: Int
+    let port: Int
     let url: String
     let client: NodeClient
     private let configuration: String
@@ -14,6 +15,7 @@ final class ServedNode {
 
     private init(number: Int, port: Int, configuration: String, output: String) throws {
         self.number = number
+        self.port = port
         url = "http://127.0.0.1:\(port)"
         client = try NodeClient(url: url)
         self.configuration = configuration
@@ -23,12 +25,14 @@ final class ServedNode {
     /// Writes the configuration of nodes that know each other, and starts none of them.
     ///
     /// - Parameters:
+    ///   - model: their model, as JSON.
     ///   - others: where all nodes but the first have their stores; nil for the same folder.
     ///   - links: what they reach each other through; nil for directly.
     static func prepare(
-        _ count: Int, in workspace: Workspace, others: Workspace? = nil, links: MeshLinks? = nil
+        _ count: Int, in workspace: Workspace, model: String = SampleData.modelJSON,
+        others: Workspace? = nil, links: MeshLinks? = nil
     ) async throws -> [ServedNode] {
-        try write(SampleData.modelJSON, to: workspace.file("model.json"))
+        try write(model, to: workspace.file("model.json"))
         let ports = try FreePorts.take(count * 3)
         var nodes: [ServedNode] = []
         for number in 1...count {
@@ -74,15 +78,17 @@ final class ServedNode {
     ///
     /// - Parameters:
     ///   - started: how many of them are started, from the first; nil for all.
+    ///   - model: their model, as JSON.
     ///   - others: where all but the first have their stores; nil for the same folder.
     ///   - links: what they reach each other through; nil for directly.
     ///   - prepare: what to do before, such as filling a store.
     static func with<Result>(
-        _ count: Int, started: Int? = nil, in workspace: Workspace, others: Workspace? = nil,
-        links: MeshLinks? = nil, prepare: () throws -> Void = {},
-        _ body: ([ServedNode]) async throws -> Result
+        _ count: Int, started: Int? = nil, in workspace: Workspace,
+        model: String = SampleData.modelJSON, others: Workspace? = nil, links: MeshLinks? = nil,
+        prepare: () throws -> Void = {}, _ body: ([ServedNode]) async throws -> Result
     ) async throws -> Result {
-        let nodes = try await Self.prepare(count, in: workspace, others: others, links: links)
+        let nodes = try await Self.prepare(
+            count, in: workspace, model: model, others: others, links: links)
         defer {
             for node in nodes { node.end() }
         }
@@ -126,14 +132,7 @@ final class ServedNode {
     }
 
     /// Ends the process: gently, then not.
-    func end() {
-        guard let process, process.isRunning else { return }
-        kill(process.processIdentifier, SIGTERM)
-        let deadline = Clocks.seconds() + 10
-        while process.isRunning, Clocks.seconds() < deadline { usleep(10_000) }
-        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
-        process.waitUntilExit()
-    }
+    func end() { process?.end(with: SIGTERM, or: SIGKILL) }
 
     /// Waits until it answers.
     func waitUntilReady(every milliseconds: Int = 5) async throws {
@@ -203,6 +202,12 @@ final class ServedNode {
         }
         return 0
     }
+}
+
+extension ServedNode: Server {
+    var processID: pid_t? { process?.processIdentifier }
+
+    func start() throws { try start(isIdle: false) }
 }
 
 /// Ports of loopback that nobody listens on, below those that the system deals out by itself.

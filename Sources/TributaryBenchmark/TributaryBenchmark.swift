@@ -14,7 +14,7 @@ struct TributaryBenchmark: AsyncParsableCommand {
             InsertCommand.self, SaversCommand.self, HTTPCommand.self, LatencyCommand.self,
             CatchUpCommand.self, HealCommand.self, TransferCommand.self, GrowthCommand.self,
             IncarnationsCommand.self,
-            IdleCommand.self, BulkCommand.self, AllCommand.self,
+            IdleCommand.self, BulkCommand.self, PeersCommand.self, AllCommand.self,
         ])
 }
 
@@ -23,8 +23,15 @@ struct CommonOptions: ParsableArguments {
     @Option(help: "The folder for stores; everything made in it is removed again.")
     var directory = ".build/benchmark"
 
-    @Option(help: "How often each measurement is repeated, interleaved; medians are printed.")
-    var rounds = 3
+    @Option(
+        name: .customLong("rounds"),
+        help: """
+            How often each measurement is repeated, interleaved; medians are printed \
+            (default: 3; of peers 5).
+            """)
+    var chosenRounds: Int?
+
+    var rounds: Int { chosenRounds ?? 3 }
 
     @Flag(help: "Print for each goal whether it was kept, and end with 1 where one was not.")
     var check = false
