@@ -1,10 +1,10 @@
 import ArgumentParser
 import Foundation
 
-/// All benchmarks, one after the other, and one table of all bounds.
+/// All benchmarks but that beside PostgreSQL, one after the other, and one table of all bounds.
 struct AllCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "all", abstract: "All benchmarks, one after the other.")
+        commandName: "all", abstract: "All benchmarks but peers, one after the other.")
 
     @OptionGroup var common: CommonOptions
 
@@ -21,7 +21,7 @@ struct AllCommand: AsyncParsableCommand {
             try CatchUpCommand.parse(arguments), try HealCommand.parse(arguments),
             try TransferCommand.parse(arguments), try GrowthCommand.parse(arguments),
             try IncarnationsCommand.parse(arguments), try BulkCommand.parse(arguments),
-            try IdleCommand.parse(arguments), try PeersCommand.parse(arguments),
+            try IdleCommand.parse(arguments),
         ]
         var bounds = MarkdownTable("All bounds", columns: ["", "bound", "measured", ""])
         var goals: [Goal] = []
