@@ -34,7 +34,7 @@ struct AllCommand: AsyncParsableCommand {
                 for goal in measured {
                     bounds.add(
                         "\(name): \(goal.name)", goal.limit, goal.figure,
-                        goal.isKept ? "kept" : "**missed**")
+                        goal.bound == nil ? "" : goal.isKept ? "kept" : "**missed**")
                 }
             } catch {
                 // The others are measured all the same. The end names this one again.
