@@ -132,6 +132,7 @@ public final class PersistentStoreCoordinator: Sendable {
             let waiters = waiters
             writer = GroupCommit(
                 engine: engine, pool: pool, worksAlone: options.worksAlone,
+                clock: options.monotonicMilliseconds,
                 onCommit: { notice in
                     waiters.advance(to: notice.token.versionVector)
                     observers.notify(notice)
@@ -314,10 +315,7 @@ public final class PersistentStoreCoordinator: Sendable {
     func saveWaiting(
         size: Int, _ make: @escaping @Sendable (StoreEngine) throws -> SaveRequest
     ) async throws -> SaveResult {
-        let writer = try savingWriter()
-        return try await withCheckedThrowingContinuation { continuation in
-            writer.run(.save(make: make, size: size) { continuation.resume(with: $0) })
-        }
+        try await savingWriter().save(size: size, make)
     }
 
     private func savingWriter() throws -> GroupCommit {

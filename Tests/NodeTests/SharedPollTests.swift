@@ -1,4 +1,3 @@
-import CZeroMQ
 import Foundation
 import Merge
 import TestSupport
@@ -48,9 +47,8 @@ extension MeshSuites {
             let transport = mesh.transports[0]
             let deadline = ContinuousClock.now + .seconds(60)
             while ContinuousClock.now < deadline {
-                var items = transport.items
-                zmq_poll(&items, Int32(items.count), 5)
-                guard sockets.allSatisfy({ items[$0].revents & Int16(ZMQ_POLLIN) != 0 }) else {
+                _ = try transport.waiting.wait(milliseconds: 5)
+                guard sockets.allSatisfy(transport.waiting.hasInput) else {
                     usleep(1000)
                     continue
                 }

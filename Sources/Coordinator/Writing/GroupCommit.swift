@@ -30,6 +30,9 @@ package struct ApplyResult: Sendable {
 /// (Were every caller to take its turn on the queue, a caller whose job was done by another would
 /// still wait in line, and groups would stay at one job.)
 ///
+/// A caller that may not wait long leads in its own thread all the same while jobs are short and the disk
+/// is quick: waking another thread would take as long as the commit. Else the writer's queue leads.
+///
 /// `@unchecked Sendable`: `engine` is touched on the writer queue only, inside ``drain(atMost:)`` and
 /// ``finish()``, but for its constant `actor`; everything else is behind a mutex.
 final class GroupCommit: @unchecked Sendable {
@@ -43,6 +46,13 @@ final class GroupCommit: @unchecked Sendable {
         /// Groups that a blocked caller commits for others before it hands over: its own save is
         /// in the first.
         static let groupsByCaller = 4
+        /// The operations of a short job, and the bytes of a short transaction.
+        static let shortOperations = 64
+        static let shortBytes = 64 << 10
+        /// A commit that takes this long, in milliseconds, shows that the disk is not quick.
+        static let longCommit: UInt64 = 20
+        /// For how many commits after such a one the queue leads.
+        static let commitsByQueue = 100
     }
 
     /// A job that waits.
@@ -65,6 +75,17 @@ final class GroupCommit: @unchecked Sendable {
                 transactions.reduce(0) { $0 + $1.transaction.changes.count }
             case .makeDurable: 1
             case .maintain(_, let isAlone, _): isAlone ? Limits.operationsInGroup + 1 : 1
+            }
+        }
+
+        /// Whether a caller that may not wait long may do it.
+        var isShort: Bool {
+            switch self {
+            case .save(_, let size, _): size <= Limits.shortOperations
+            case .apply(let transactions, _):
+                size <= Limits.shortOperations
+                    && transactions.reduce(0) { $0 + $1.bytes.count } <= Limits.shortBytes
+            case .makeDurable, .maintain: false
             }
         }
 
@@ -103,12 +124,23 @@ final class GroupCommit: @unchecked Sendable {
         /// Whether somebody leads. The one that sets it works off jobs until there are none, and
         /// clears it in the same look at the list, so that no job is left behind.
         var isLed = false
+        /// How many commits more the queue leads, for the disk was not quick.
+        var commitsByQueue = 0
+    }
+
+    /// Which jobs a leader takes.
+    private enum Reach {
+        case all
+        /// Short ones, and only while the disk is quick.
+        case short
     }
 
     private let engine: StoreEngine
     private let pool: DatabasePool
     /// Whether a caller that blocks works off all there is before it returns.
     private let worksAlone: Bool
+    /// Milliseconds that never fall.
+    private let clock: @Sendable () -> UInt64
     private let waiting = Mutex(Waiting())
     private let published: Mutex<Published>
     /// How long readers are waited for when the log must start over, in milliseconds; 0 if it need
@@ -119,12 +151,14 @@ final class GroupCommit: @unchecked Sendable {
 
     init(
         engine: StoreEngine, pool: DatabasePool, worksAlone: Bool,
+        clock: @escaping @Sendable () -> UInt64,
         onCommit: @escaping @Sendable (CommitNotice) -> Void,
         onStop: @escaping @Sendable (CoordinatorError) -> Void
     ) {
         self.engine = engine
         self.pool = pool
         self.worksAlone = worksAlone
+        self.clock = clock
         self.onCommit = onCommit
         self.onStop = onStop
         published = Mutex(
@@ -161,17 +195,45 @@ final class GroupCommit: @unchecked Sendable {
     func runBlocking(_ jobs: [Job]) {
         guard enqueue(jobs) else { return }
         let groups = worksAlone ? .max : Limits.groupsByCaller
-        pool.writeWithoutTransaction { _ in drain(atMost: groups) }
+        pool.writeWithoutTransaction { _ in drain(.all, atMost: groups) }
     }
 
     /// Enqueues a job; its completion is called on the writer queue. Where a caller works off all
     /// there is, that has happened when this returns, unless it is called from such a completion.
     func run(_ job: Job) {
         guard enqueue([job]) else { return }
-        guard !worksAlone else {
-            return pool.writeWithoutTransaction { _ in drain(atMost: .max) }
+        if job.isShort || worksAlone { leadShortly() } else { leadByQueue() }
+    }
+
+    /// Has a save wait for others that are ready in the same thread, so that they are of its group, and
+    /// does it.
+    func save(
+        size: Int, _ make: @escaping @Sendable (StoreEngine) throws -> SaveRequest
+    ) async throws -> SaveResult {
+        let outcome = AwaitedOutcome<SaveResult>()
+        let job = Job.save(make: make, size: size) { outcome.complete($0) }
+        if enqueue([job]) {
+            guard job.isShort else {
+                leadByQueue()
+                return try await outcome.value
+            }
+            await Task.yield()
+            leadShortly()
         }
-        pool.asyncWriteWithoutTransaction { _ in self.drain(atMost: .max) }
+        return try await outcome.value
+    }
+
+    private func leadByQueue() {
+        pool.asyncWriteWithoutTransaction { _ in self.drain(.all, atMost: .max) }
+    }
+
+    /// Leads in the calling thread what does not take long there, and has the queue do the rest.
+    private func leadShortly() {
+        guard !worksAlone else {
+            return pool.writeWithoutTransaction { _ in drain(.all, atMost: .max) }
+        }
+        guard waiting.withLock({ $0.commitsByQueue == 0 }) else { return leadByQueue() }
+        pool.writeWithoutTransaction { _ in drain(.short, atMost: Limits.groupsByCaller) }
     }
 
     /// Adds jobs to those that wait; fails those that have no room.
@@ -246,32 +308,42 @@ final class GroupCommit: @unchecked Sendable {
 
     // MARK: Working off
 
-    private func drain(atMost groups: Int) {
-        var left = groups
-        while left > 0 {
-            guard let group = takeGroup() else { return }
+    private func drain(_ reach: Reach, atMost groups: Int) {
+        for _ in 0..<groups {
+            guard let group = takeGroup(reach) else { return }
+            if group.isEmpty { break }
             commit(group)
             restartLogIfAsked()
-            left -= 1
         }
-        pool.asyncWriteWithoutTransaction { _ in self.drain(atMost: .max) }
+        leadByQueue()
     }
 
     private func commit(_ group: [Job]) {
+        let begun = clock()
+        defer {
+            let isLong = clock() >= begun + Limits.longCommit
+            waiting.withLock { waiting in
+                waiting.commitsByQueue =
+                    isLong ? Limits.commitsByQueue : max(0, waiting.commitsByQueue - 1)
+            }
+        }
         if group.first?.isSave ?? false { commitSaves(group) } else { commitOthers(group) }
     }
 
-    /// The longest run of jobs of one kind from the front, within bounds; nil if none waits.
-    private func takeGroup() -> [Job]? {
+    /// The longest run of jobs of one kind from the front, within bounds; empty if the first is out of
+    /// reach, nil if none waits.
+    private func takeGroup(_ reach: Reach) -> [Job]? {
         waiting.withLock { waiting in
             guard let first = waiting.jobs.first else {
                 waiting.isLed = false
                 return nil
             }
+            if reach == .short, waiting.commitsByQueue > 0 { return [] }
             var count = 0
             var size = 0
             for job in waiting.jobs {
                 guard count < Limits.jobsInGroup, job.isSave == first.isSave,
+                    reach == .all || job.isShort,
                     count == 0 || size + job.size <= Limits.operationsInGroup
                 else { break }
                 size += job.size

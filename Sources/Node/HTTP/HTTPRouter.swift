@@ -20,6 +20,8 @@ struct HTTPRouter: Sendable {
         /// Whether what it reads is short by its nature, so that it waits for no other read, and its
         /// answer is never refused for its length. What writes is so: it may have been done.
         var isBrief = false
+        /// Whether a short request is handled in the event loop of its connection.
+        var isInLoop = false
         let handler: Handler
     }
 
@@ -147,7 +149,10 @@ struct HTTPRouter: Sendable {
 
     private func collection(_ name: String) -> [Endpoint] {
         switch name {
-        case "save": return [Endpoint("POST", .write) { try await saves.post($0) }]
+        case "save":
+            var endpoint = Endpoint("POST", .write) { try await saves.post($0) }
+            endpoint.isInLoop = true
+            return [endpoint]
         case "fetch": return [Endpoint("POST", .read) { try await fetches.post($0) }]
         case "status": return [Endpoint(brief: "GET") { _ in try await status.get() }]
         case "model": return [Endpoint("GET", .read) { _ in model.get() }]

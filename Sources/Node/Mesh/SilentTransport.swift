@@ -20,7 +20,9 @@ public final class SilentTransport: Transport {
     /// Waits for the wake-up or the time-out; never gives a frame.
     public func poll(timeoutMilliseconds: Int) -> [IncomingFrame] {
         var item = pollfd(fd: wakeup.descriptor, events: Int16(POLLIN), revents: 0)
-        if Glibc.poll(&item, 1, Int32(clamping: timeoutMilliseconds)) > 0 { wakeup.clear() }
+        let mayWait = wakeup.sleep()
+        let ready = Glibc.poll(&item, 1, mayWait ? Int32(clamping: timeoutMilliseconds) : 0)
+        wakeup.rise(isReady: ready > 0)
         return []
     }
 

@@ -124,6 +124,7 @@ final class NodeLoop {
 
     private func takeHandedOver() throws {
         var isAnybodyAwaited = false
+        transport.wakeup.hear()
         for event in shared.handover.take() {
             switch event {
             case .committed(let transactions, let committed):

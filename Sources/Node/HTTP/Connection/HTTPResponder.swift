@@ -24,6 +24,9 @@ struct HTTPResponder: Sendable {
         /// The longest address in bytes: of what clients put there tokens are the longest, some 20 bytes for
         /// each incarnation. The parser below takes 80 KiB for the address and all fields.
         static let target = 64 << 10
+        /// The longest body of a request that is handled in the event loop, in bytes: reading its JSON
+        /// keeps other connections waiting.
+        static let bodyInLoop = 32 << 10
     }
 
     /// The connection must end, because its next bytes are still those of this request.
@@ -113,7 +116,9 @@ struct HTTPResponder: Sendable {
             let noted = noted(
                 { if !isHead { try await stream($0) } }, method: method, target: target)
             try await ReadOrigin.$current.withValue(origin) {
-                try await send(noted, body, channel, isLarge: false)
+                try await withTaskExecutorPreference(globalConcurrentExecutor) {
+                    try await send(noted, body, channel, isLarge: false)
+                }
             }
         }
     }
@@ -248,7 +253,12 @@ struct HTTPResponder: Sendable {
         parts.lastEventID = Self.lastEventID.flatMap { request.headers[$0] }
         origin.isBrief = endpoint.isBrief
         var answer = try await ReadOrigin.$current.withValue(origin) {
-            try await endpoint.handler(parts)
+            if endpoint.isInLoop, parts.body.count <= Limits.bodyInLoop {
+                return try await endpoint.handler(parts)
+            }
+            return try await withTaskExecutorPreference(globalConcurrentExecutor) {
+                try await endpoint.handler(parts)
+            }
         }
         try budget(&answer, isOptional: !endpoint.isBrief)
         return answer

@@ -136,11 +136,16 @@ struct ConnectionWatch {
     ///
     /// The waiting bytes of a closed connection count for whichever has its descriptor next: a
     /// queue's worth at the most, and once.
-    mutating func note(_ part: ZeroMQSocket.Part, isEncrypted: Bool) {
+    ///
+    /// - Returns: whether the connection is known; where it is not, its beginning is still to be taken
+    ///   from the monitor.
+    @discardableResult
+    mutating func note(_ part: ZeroMQSocket.Part, isEncrypted: Bool) -> Bool {
         guard let index = connections.firstIndex(where: { $0.descriptor == part.connection })
-        else { return }
+        else { return part.connection < 0 }
         connections[index].givenOut += Int64(
             Self.bytesOnWire(part.bytes.count, isEncrypted: isEncrypted))
+        return true
     }
 
     /// How many bytes a part of a message is on the wire: ZMTP 3.1 puts a flag and a length before it, CURVE

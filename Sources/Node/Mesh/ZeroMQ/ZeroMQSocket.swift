@@ -47,6 +47,10 @@ public final class ZeroMQSocket {
     }
 
     let handle: UnsafeMutableRawPointer
+    /// Where the system tells that the library has something for this socket: once, until it is used.
+    let descriptor: Int32
+    /// Whether a message may wait that ``descriptor`` has told of already, or will not tell of.
+    private(set) var mayHaveInput = true
     private let context: ZeroMQContext
     private let scratch: UnsafeMutablePointer<zmq_msg_t>
     /// Where this socket's events are read, if it is watched.
@@ -65,9 +69,17 @@ public final class ZeroMQSocket {
         }
         self.handle = handle
         self.context = context
+        descriptor = Self.descriptor(of: handle)
         scratch = .allocate(capacity: 1)
         zmq_msg_init(scratch)
         try set(ZMQ_LINGER, 0)
+    }
+
+    private static func descriptor(of handle: UnsafeMutableRawPointer) -> Int32 {
+        var descriptor: Int32 = -1
+        var length = MemoryLayout<Int32>.size
+        zmq_getsockopt(handle, ZMQ_FD, &descriptor, &length)
+        return descriptor
     }
 
     deinit {
@@ -141,6 +153,7 @@ public final class ZeroMQSocket {
     ///
     /// - Throws: ``ZeroMQError`` only where the socket itself is at fault.
     public func send(_ bytes: [UInt8], more: Bool = false) throws(ZeroMQError) -> Sending {
+        mayHaveInput = true
         let flags = ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0)
         while true {
             let sent = bytes.withUnsafeBytes {
@@ -156,15 +169,27 @@ public final class ZeroMQSocket {
         }
     }
 
+    /// Whether a message waits; asks the library.
+    var hasInput: Bool {
+        mayHaveInput = true
+        var events: Int32 = 0
+        var length = MemoryLayout<Int32>.size
+        zmq_getsockopt(handle, ZMQ_EVENTS, &events, &length)
+        return events & ZMQ_POLLIN != 0
+    }
+
     /// Takes one part of a waiting message without waiting; nil where none waits.
     public func receive() throws(ZeroMQError) -> Part? {
         while zmq_msg_recv(scratch, handle, ZMQ_DONTWAIT) < 0 {
             switch zmq_errno() {
             case EINTR: continue
-            case EAGAIN: return nil
+            case EAGAIN:
+                mayHaveInput = false
+                return nil
             default: throw .last("receive")
             }
         }
+        mayHaveInput = true
         let bytes = [UInt8](
             UnsafeRawBufferPointer(start: zmq_msg_data(scratch), count: zmq_msg_size(scratch)))
         let user = zmq_msg_gets(scratch, "User-Id").map { String(cString: $0) }
@@ -179,15 +204,15 @@ public final class ZeroMQSocket {
     /// - Parameter each: called with each part, also with those that are thrown away.
     /// - Returns: the parts and whether there were more than `limit`; nil where none waits.
     func receiveMessage(
-        limit: Int, each: (Part) -> Void = { _ in }
+        limit: Int, each: (Part) throws(ZeroMQError) -> Void = { _ in }
     ) throws(ZeroMQError) -> (parts: [Part], excessive: Bool)? {
         guard let first = try receive() else { return nil }
-        each(first)
+        try each(first)
         var parts = [first]
         var hasMore = first.hasMore
         var excessive = false
         while hasMore, let next = try receive() {
-            each(next)
+            try each(next)
             hasMore = next.hasMore
             if parts.count < limit { parts.append(next) } else { excessive = true }
         }

@@ -19,11 +19,7 @@ extension ZeroMQTransport {
             timeout =
                 timeout < 0 ? Self.bindingMilliseconds : min(timeout, Self.bindingMilliseconds)
         }
-        let ready = try wait(milliseconds: timeout)
-        guard ready >= 0 else {
-            guard zmq_errno() == EINTR else { throw ZeroMQError.last("poll") }
-            return []
-        }
+        let isReady = try wait(milliseconds: timeout)
         let now = MonotonicClock.milliseconds
         if now >= nextRenewalAt {
             nextRenewalAt = now + Self.renewalPauseMilliseconds
@@ -35,23 +31,22 @@ extension ZeroMQTransport {
         if now >= nextWatchAt {
             if try look(now: now) { return [] }
         }
-        guard ready > 0 else { return [] }
+        guard isReady else { return [] }
         var frames: [IncomingFrame] = []
-        if isReady(0) { wakeup.clear() }
-        // Of a connection that is not known yet nothing would be counted as given out.
-        for socket in [bound.publisher, bound.router] {
+        for (place, socket) in [bound.publisher, bound.router].enumerated()
+        where waiting.isReady(waiting.count - 2 + place) {
             _ = try socket.takeEvents(limit: Self.eventsAtOnce, now: now)
         }
         var index = 1
         if let gatekeeper {
-            if isReady(index) { try answerHandshakes(gatekeeper) }
+            if waiting.isReady(index) { try answerHandshakes(gatekeeper) }
             index += 1
         }
         // Half is the router's, however much waits there, and what it leaves is the others' too:
         // who floods the one way in is no reason not to hear anybody on the other.
         let share = settings.limits.bytesPerPoll / 2
         var routed = share
-        if isReady(index) { try takeFromRouter(into: &frames, &routed) }
+        if waiting.isReady(index) { try takeFromRouter(into: &frames, &routed) }
         var budget = settings.limits.bytesPerPoll - share + max(0, routed)
         // Each poll begins with another peer, because who comes late may find nothing left.
         turn = polled.isEmpty ? 0 : (turn + 1) % polled.count
@@ -64,16 +59,14 @@ extension ZeroMQTransport {
 
     /// Waits until a socket is ready, or for so long, and looks at connections meanwhile: a message that
     /// never ends wakes nobody.
-    private func wait(milliseconds: Int) throws -> Int32 {
+    private func wait(milliseconds: Int) throws -> Bool {
         let end = milliseconds < 0 ? .max : MonotonicClock.milliseconds + UInt64(milliseconds)
         while true {
             let left = min(end - min(end, MonotonicClock.milliseconds), UInt64(watchPause))
-            let ready = items.withUnsafeMutableBufferPointer {
-                zmq_poll($0.baseAddress, Int32($0.count), Int(left))
-            }
+            if try waiting.wait(milliseconds: Int(left)) { return true }
             let now = MonotonicClock.milliseconds
-            guard ready == 0, now < end else { return ready }
-            if now >= nextWatchAt, try look(now: now) { return 0 }
+            guard now < end else { return false }
+            if now >= nextWatchAt, try look(now: now) { return false }
         }
     }
 
@@ -121,8 +114,8 @@ extension ZeroMQTransport {
             forgotten += socket.watch.forgottenCount
         }
         for link in polled.flatMap(\.links) {
-            try takeEvents(of: link)
             for socket in [link.subscriber, link.dealer] {
+                try takeEvents(of: socket)
                 ended += socket.watch.endExcessive(now: now)
             }
         }
@@ -157,14 +150,12 @@ extension ZeroMQTransport {
         let node = connection.peer.node
         var index = connection.firstItem
         for link in connection.links {
-            // First, as of what is bound here.
-            if (index..<index + MeshLink.socketCount).contains(where: isReady) {
-                try takeEvents(of: link)
-            }
-            if isReady(index) {
+            for (place, socket) in [link.subscriber, link.dealer].enumerated()
+            where waiting.isReady(index + 2 + place) { try takeEvents(of: socket) }
+            if waiting.isReady(index) {
                 try take(from: link.subscriber, node, .publish, into: &frames, &budget)
             }
-            if isReady(index + 1) {
+            if waiting.isReady(index + 1) {
                 try take(from: link.dealer, node, .exchange, into: &frames, &budget)
             }
             index += MeshLink.socketCount
@@ -174,32 +165,20 @@ extension ZeroMQTransport {
     /// Lists what a poll waits on; called whenever the connections change.
     func listItems() {
         polled = connections.values.sorted { $0.peer.node < $1.peer.node }
-        items = [
-            zmq_pollitem_t(
-                socket: nil, fd: wakeup.descriptor, events: Int16(ZMQ_POLLIN), revents: 0)
-        ]
         var sockets = gatekeeper.map { [$0.socket] } ?? []
         sockets.append(bound.router.socket)
         for place in polled.indices {
-            polled[place].firstItem = items.count + sockets.count
+            polled[place].firstItem = SocketPoll.bell + 1 + sockets.count
             for link in polled[place].links { sockets += link.sockets }
         }
         sockets += [bound.publisher.monitor, bound.router.monitor]
-        for socket in sockets {
-            items.append(
-                zmq_pollitem_t(
-                    socket: socket.handle, fd: 0, events: Int16(ZMQ_POLLIN), revents: 0))
-        }
+        waiting = SocketPoll(wakeup, sockets)
     }
 
-    private func takeEvents(of link: MeshLink) throws {
-        for socket in [link.subscriber, link.dealer] {
-            try socket.takeEvents(
-                limit: settings.limits.framesPerSocketAndPoll, now: MonotonicClock.milliseconds)
-        }
+    private func takeEvents(of socket: MeshSocket) throws(ZeroMQError) {
+        try socket.takeEvents(
+            limit: settings.limits.framesPerSocketAndPoll, now: MonotonicClock.milliseconds)
     }
-
-    private func isReady(_ index: Int) -> Bool { items[index].revents & Int16(ZMQ_POLLIN) != 0 }
 
     private func answerHandshakes(_ gatekeeper: Gatekeeper) throws {
         for _ in 0..<settings.limits.framesPerSocketAndPoll {
@@ -216,8 +195,16 @@ extension ZeroMQTransport {
 
     private func takeFromRouter(into frames: inout [IncomingFrame], _ budget: inout Int) throws {
         for _ in 0..<settings.limits.framesPerSocketAndPoll where budget > 0 {
+            // The name of the sender, which the library puts first, did not come with the message.
+            var isName = true
             let message = try bound.router.socket.receiveMessage(limit: 2) {
-                bound.router.watch.note($0, isEncrypted: settings.keys != nil)
+                part throws(ZeroMQError) in
+                defer { isName = false }
+                if isName { return }
+                if bound.router.watch.note(part, isEncrypted: settings.keys != nil) { return }
+                _ = try bound.router.takeEvents(
+                    limit: Self.eventsAtOnce, now: MonotonicClock.milliseconds)
+                bound.router.watch.note(part, isEncrypted: settings.keys != nil)
             }
             guard let message else { return }
             guard message.parts.count == 2, !message.excessive,
@@ -252,8 +239,10 @@ extension ZeroMQTransport {
         into frames: inout [IncomingFrame], _ budget: inout Int
     ) throws {
         for _ in 0..<settings.limits.framesPerSocketAndPoll where budget > 0 {
-            let message = try socket.socket.receiveMessage(limit: 1) {
-                socket.watch.note($0, isEncrypted: settings.keys != nil)
+            let message = try socket.socket.receiveMessage(limit: 1) { part throws(ZeroMQError) in
+                if socket.watch.note(part, isEncrypted: settings.keys != nil) { return }
+                try takeEvents(of: socket)
+                socket.watch.note(part, isEncrypted: settings.keys != nil)
             }
             guard let message else { return }
             guard !message.excessive else {

@@ -1,7 +1,7 @@
 // The mesh over ZeroMQ: a PUB and a ROUTER bound here, a SUB and a DEALER connected to each peer.
 //
 // Threading: made, polled, used and released on one thread; other threads ring `wakeup`.
-// Invariants: `items` lists the wake-up first, then the ZAP handler if there are keys, then the
+// Invariants: `waiting` lists the wake-up first, then the ZAP handler if there are keys, then the
 // router, then the sockets of every link, in the order of the peers' NodeIDs and of their keys, then
 // the monitors of what is bound here.
 
@@ -45,7 +45,7 @@ public final class ZeroMQTransport: Transport {
         var links: [MeshLink]
         /// Why a link that it lacks could not be made.
         var failure: ZeroMQError?
-        /// Where `items` begins to list its sockets.
+        /// Where `waiting` begins to list its sockets.
         var firstItem = 0
     }
 
@@ -79,8 +79,8 @@ public final class ZeroMQTransport: Transport {
     /// Whether connections that others made are still to be ended, because a key was withdrawn.
     var isEndingOwed = false
     var connections: [NodeID: Connection] = [:]
-    var items: [zmq_pollitem_t] = []
-    /// The peers in the order in which `items` lists their sockets.
+    var waiting: SocketPoll
+    /// The peers in the order in which `waiting` lists their sockets.
     var polled: [Connection] = []
     /// Which of them a poll hears first.
     var turn = 0
@@ -122,6 +122,7 @@ public final class ZeroMQTransport: Transport {
             bound.publisher.socket, settings.publish, key: "mesh.publish")
         exchangeEndpoint = try Self.bind(
             bound.router.socket, settings.exchange, key: "mesh.exchange")
+        waiting = SocketPoll(wakeup, [])
         listItems()
     }
 
