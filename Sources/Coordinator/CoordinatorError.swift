@@ -12,6 +12,9 @@ public struct CoordinatorError: Error, Sendable, CustomStringConvertible {
 
         /// A row has moved on since it was fetched (NSManagedObjectMergeError).
         public static let mergeConflict = Code(rawValue: "mergeConflict")
+        /// The condition of an operation does not hold of its object; ``CoordinatorError/conflicts`` has
+        /// the object as the store has it.
+        public static let conditionFailed = Code(rawValue: "conditionFailed")
         /// A unique key is taken (NSManagedObjectConstraintMergeError).
         public static let constraintConflict = Code(rawValue: "constraintConflict")
         /// The register has a conflict between nodes that somebody must resolve first.
@@ -125,7 +128,7 @@ public struct CoordinatorError: Error, Sendable, CustomStringConvertible {
     public let code: Code
     /// The failure and what can be done about it, for people.
     public let message: String
-    /// The objects that moved on, each once (Core Data's conflictList).
+    /// The objects that moved on, each once (Core Data's conflictList), or do not meet a condition.
     public var conflicts: [MergeConflict]
     /// Everything that is wrong with the values.
     public var failures: [ValidationFailure]

@@ -148,7 +148,8 @@ struct ProgramTests {
     @Test(
         "A refusal ends with the contract's code and one line on standard error",
         arguments: [
-            (409, "mergeConflict", 3), (422, "validationFailed", 3), (401, "unauthorized", 7),
+            (409, "mergeConflict", 3), (409, "conditionFailed", 3), (422, "validationFailed", 3),
+            (401, "unauthorized", 7),
             (410, "queryGenerationExpired", 10), (507, "diskFull", 9), (500, "outcomeUnknown", 4),
             (504, "acknowledgementTimeout", 13),
         ])
@@ -172,6 +173,20 @@ struct ProgramTests {
             #expect(outcome.exitCode == 0, "\(outcome)")
         }
         #expect(node.bodies.map { $0.contains(#""bulk":true"#) } == [false, true, true])
+    }
+
+    @Test("A save passes conditions and increments on, and shows the sums")
+    func increments() async throws {
+        let uri = "x-tributary://demo/Counter/p1"
+        let node = try CannedNode(
+            status: 200,
+            body: #"{"transaction": "1.a-1", "incremented": {"\#(uri)": {"n": 5, "p": "0.5"}}}"#)
+        let operation = #"{"update":"\#(uri)","increment":{"n":1,"p":"0.1"},"if":"n > 3"}"#
+        let outcome = try await program.run(
+            ["save", "-", "--node", node.url], input: #"{"operations": [\#(operation)]}"#)
+        #expect(outcome.exitCode == 0, "\(outcome)")
+        #expect(node.bodies.first?.contains(operation) == true, "\(node.bodies)")
+        #expect(outcome.output == "Saved as 1.a-1.\n\(uri)\tn 5\tp 0.5\n")
     }
 
     @Test("A save whose answers are lost ends with 4 and says by which ID to ask")

@@ -85,8 +85,11 @@ extension PersistentStoreCoordinator {
 /// saved.
 ///
 /// Layout: [dot, timestamp, frontier of what it has seen, token, [inserted ...], [conflict ...], whether
-/// it was rebuilt, fingerprint of the operations]
+/// it was rebuilt, fingerprint of the operations, [incremented ...]]
 ///     inserted = [temporary, row, entity, name]
+///     incremented = [entity, row, property, value]
+///
+/// The last one is there only if something was incremented, so that an earlier release reads the others.
 ///
 /// The dot is null and the timestamp 0 if nothing was written. The fingerprint is null if the
 /// answer was rebuilt, or if the request does not name its operations word by word.
@@ -120,7 +123,7 @@ enum SaveAnswer {
     static func encode(_ kept: Kept, _ beginnings: Beginnings) -> [UInt8] {
         let result = kept.result
         var writer = CBORWriter(capacity: 256)
-        writer.beginArray(8)
+        writer.beginArray(result.incremented.isEmpty ? 8 : 9)
         writer.write(result.transaction?.description)
         writer.write(result.timestamp?.rawValue ?? 0)
         writer.write(beginnings.frontier(of: result.seen))
@@ -141,13 +144,25 @@ enum SaveAnswer {
         } else {
             writer.writeNull()
         }
+        if result.incremented.isEmpty { return writer.bytes }
+        writer.beginArray(result.incremented.count)
+        for incremented in result.incremented {
+            writer.beginArray(4)
+            writer.write(incremented.objectID.entityName)
+            writer.write(incremented.objectID.row.rawValue)
+            writer.write(incremented.property)
+            writer.write(incremented.value)
+        }
         return writer.bytes
     }
 
     static func decode(_ bytes: [UInt8], _ beginnings: Beginnings) throws -> Kept {
         do {
             var reader = CBORReader(bytes)
-            try reader.array(exactly: 8)
+            let count = try reader.array()
+            guard count == 8 || count == 9 else {
+                throw DecodingFailure("\(count) parts", offset: reader.offset)
+            }
             let dot = try reader.optionalText().flatMap { Dot($0) }
             let timestamp = try reader.timestamp()
             let seen = beginnings.closure(of: try reader.vector())
@@ -175,10 +190,27 @@ enum SaveAnswer {
                 conflicts: conflicts, rows: [])
             answer.isRebuilt = try reader.boolean()
             let fingerprint = try reader.null() ? nil : try reader.data()
+            if count == 9 { answer.incremented = try incremented(&reader) }
             try reader.finish()
             return Kept(result: answer, fingerprint: fingerprint)
         } catch let failure as DecodingFailure {
             throw CoordinatorError(.storeDamaged, "A kept answer is damaged: \(failure).")
         }
+    }
+    private static func incremented(
+        _ reader: inout CBORReader
+    ) throws(DecodingFailure) -> [SaveResult.IncrementedValue] {
+        var result: [SaveResult.IncrementedValue] = []
+        for _ in 0..<(try reader.array()) {
+            try reader.array(exactly: 4)
+            let entity = try reader.text()
+            let row = RowID(try reader.signed())
+            let property = try reader.text()
+            result.append(
+                .init(
+                    objectID: ManagedObjectID(entityName: entity, row: row), property: property,
+                    value: try reader.value()))
+        }
+        return result
     }
 }

@@ -33,7 +33,7 @@ struct InsertPlanner: PlanningPart {
         var current: EntityTable?
         for operation in operations {
             guard operation.kind == .insert, operation.relationships.isEmpty,
-                operation.row.rawValue < 0
+                operation.row.rawValue < 0, !operation.hasPremises
             else { return nil }
             if operation.entity !== current?.entity {
                 let table = table(operation.entity.name)

@@ -25,6 +25,7 @@ extension PlanningPart {
     // MARK: The other parts
 
     var relationshipPlanner: RelationshipPlanner { RelationshipPlanner(view: view) }
+    var premisePlanner: PremisePlanner { PremisePlanner(view: view) }
     var deleteRules: DeleteRules { DeleteRules(view: view) }
     var uniquenessPlanner: UniquenessPlanner { UniquenessPlanner(view: view) }
     var validator: Validator { Validator(view: view) }

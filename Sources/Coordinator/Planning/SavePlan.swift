@@ -98,6 +98,12 @@ struct SavePlan {
     private var places: [RowID: Int] = [:]
     var stale: [MergeConflict] = []
     var staleRows = Set<RowID>()
+    /// A condition that does not hold, with the operation and the object as the store has it.
+    typealias Unmet = (condition: String, row: RowID, operation: SaveOperation, loaded: LoadedRow)
+
+    var unmet: [Unmet] = []
+    /// The properties that were added to, in order of the request.
+    var increments: [(row: RowID, property: String)] = []
     var failures: [ValidationFailure] = []
     /// The objects whose deletes are among the failures.
     var denied: [MergeConflict] = []

@@ -8,7 +8,8 @@ extension SavePlanner {
         _ plan: inout SavePlan
     ) throws -> Bool {
         let entity = loaded?.table.entity ?? operation.entity
-        let operation = try translated(operation, to: entity, loaded)
+        let operation = try premisePlanner.settled(
+            try translated(operation, to: entity, loaded), row, loaded, nil, &plan)
         let table = loaded?.table ?? table(entity.name)
         // Deciding over a link is no word on the row itself, and must not bring a dead one back.
         let isOfLinks =
@@ -23,6 +24,7 @@ extension SavePlanner {
                 throw CoordinatorError(
                     .objectNotFound, "\(entity.name)/\(row) does not exist.")
             }
+            try refuseRevival(by: operation, row, isAlive: isAlive)
             if operation.kind == .check { return true }
             var kind: SavePlan.Row.Kind = operation.kind == .delete ? .delete : .update
             var values = operation.values
@@ -62,6 +64,7 @@ extension SavePlanner {
                 row,
                 planned(.delete, operation.values, assignedCount: operation.values.count))
         case .revive(let whole):
+            try refuseRevival(by: operation, row, isAlive: false)
             let values = try withGoneTargets(whole, written, loaded)
             plan.add(row, planned(.revival, values.enumerated().map { ($0, $1) }))
         case .drop where operation.kind == .delete && isAlive:
@@ -70,6 +73,17 @@ extension SavePlanner {
         case .conflict, .drop: return false
         }
         return true
+    }
+
+    /// Refuses to bring back an object that a condition or an increment needs as the store has it.
+    private func refuseRevival(
+        by operation: SaveOperation, _ row: RowID, isAlive: Bool
+    ) throws {
+        guard !isAlive, operation.hasPremises else { return }
+        throw CoordinatorError(
+            .objectNotFound,
+            "\(operation.entity.name)/\(row) does not exist: no condition holds of it, and it has "
+                + "nothing to add to.")
     }
 
     /// What a deleted object comes back with: a reference that its caller read as nil, because what
@@ -222,7 +236,8 @@ extension SavePlanner {
         // contexts did (CD-7).
         let isForeign =
             loaded?.version.allDots.contains { $0.actor.node != view.actor.node } ?? false
-        let assigned = operation.values.map(\.position)
+        let assigned =
+            operation.values.map(\.position) + operation.increments.map(\.position)
         let disputed = assigned.filter { changed.contains($0) }
         return MergeConflict(
             object: ManagedObjectID(entityName: table.entity.name, row: row),

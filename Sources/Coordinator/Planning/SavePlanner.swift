@@ -26,6 +26,13 @@ struct SavePlanner: PlanningPart {
             })
 
         let stands = try request.operations.map { try planOperation($0, request, &plan) }
+        // An object that moved on is to be fetched again whatever its condition says.
+        if plan.stale.isEmpty {
+            try premisePlanner.refuseUnmet(of: plan) { unmet in
+                mergeConflict(
+                    unmet.operation, unmet.loaded.table, unmet.row, unmet.loaded, changed: [])
+            }
+        }
         for (operation, stands) in zip(request.operations, stands)
         where stands && !operation.relationships.isEmpty {
             try relationshipPlanner.planRelationships(operation, &plan)
@@ -70,6 +77,7 @@ struct SavePlanner: PlanningPart {
         _ operation: SaveOperation, _ request: SaveRequest, _ plan: inout SavePlan
     ) throws -> Bool {
         let table = table(operation.entity.name)
+        try premisePlanner.check(operation)
         if operation.kind == .insert {
             guard let row = plan.resolve(operation.row) else { return false }
             guard !operation.entity.isAbstract else {
@@ -95,9 +103,9 @@ struct SavePlanner: PlanningPart {
         // A client that holds the object learns where the reference points.
         defer { if isLed(given, to: operation.values) { plan.rows[row]?.isSettled = true } }
         if let planned = plan.rows[row] {
-            try planAgain(
-                try translated(operation, to: planned.table.entity, planned.loaded), request,
-                planned, row, &plan)
+            let named = try translated(operation, to: planned.table.entity, planned.loaded)
+            let settled = try premisePlanner.settled(named, row, planned.loaded, planned, &plan)
+            try planAgain(settled, request, planned, row, &plan)
             // It loses its values alone.
             return true
         }
@@ -163,6 +171,7 @@ struct SavePlanner: PlanningPart {
         var result = operation
         result.entity = entity
         result.values = operation.values.map { (positions[$0.position], $0.value) }
+        result.increments = operation.increments.map { (positions[$0.position], $0.amount) }
         if let snapshot = operation.snapshot, var columns = loaded?.columns {
             for (position, value) in zip(positions, snapshot) { columns[position] = value }
             result.snapshot = columns

@@ -65,6 +65,16 @@ extension SaveOperation {
             writer.beginArray(members.count)
             for member in members { writer.write(member) }
         }
+        // Nothing is written for other operations, so that theirs stay what earlier releases kept.
+        guard hasPremises else { return writer.bytes }
+        let amounts = increments.map { (entity.properties[$0.position].name, $0.amount) }
+            .sorted { isBefore($0.0, $1.0) }
+        writer.beginArray(amounts.count)
+        for (name, amount) in amounts {
+            writer.write(name)
+            writer.write(amount)
+        }
+        writer.write(condition?.predicate.description)
         return writer.bytes
     }
 }

@@ -108,6 +108,12 @@ package struct SaveOperation: Sendable {
     /// Whether the write resolves unresolved conflicts of what it writes; of a delete also of
     /// what its delete rules take along.
     package var resolves: Bool
+    /// What an update adds to the numbers that the store has, by position. The planner replaces them
+    /// by plain ``values``.
+    package var increments: [(position: Int, amount: PropertyValue)] = []
+    /// The condition that the store's object must meet, or the whole save is refused; of an update or
+    /// a delete.
+    package var condition: SaveCondition?
     /// Whether a delete rule added it in a context.
     var isByRule = false
     /// The caller's name for an inserted object, to find it in the answer; kept with the answer of
@@ -140,6 +146,9 @@ package struct SaveOperation: Sendable {
 }
 
 extension SaveOperation {
+    /// Whether what it writes, or whether it writes, depends on the store's state.
+    var hasPremises: Bool { condition != nil || !increments.isEmpty }
+
     /// The operation with only the values that it writes. A delete's values decide its rules alone.
     var written: SaveOperation {
         guard kind == .delete else { return self }
@@ -195,6 +204,10 @@ public struct SaveResult: Hashable, Sendable {
     /// all rows written: those of the operations first, each kind in order of row.
     public var rows: [SavedRow]
 
+    /// The values of incremented properties after the save, in order of the request; without those that
+    /// the merge policy left as they were. None in an answer that was rebuilt.
+    package var incremented: [IncrementedValue] = []
+
     /// Whether the answer was rebuilt from its transaction, which came back from other nodes after
     /// this node's store was put back or lost. Then ``conflicts`` is empty, the token is that of
     /// the return, and ``insertedRows`` has rows only in answer to a repeated request, as far as
@@ -211,6 +224,16 @@ public struct SaveResult: Hashable, Sendable {
         public let entityName: String
         /// The caller's name for it.
         public let name: String?
+    }
+
+    /// A property after an increment.
+    package struct IncrementedValue: Hashable, Sendable {
+        /// Which object.
+        package let objectID: ManagedObjectID
+        /// The property's name.
+        package let property: String
+        /// The sum.
+        package let value: PropertyValue
     }
 
     /// A row after the save.

@@ -114,11 +114,12 @@ struct SaveWriter: StorePart {
             else { continue }
             try journal.writeClosed(conflict)
         }
-        let result = SaveResult(
+        var result = SaveResult(
             transaction: stamp?.dot, timestamp: stamp?.timestamp, seen: seen, token: session.token,
             insertedRows: plan.inserted,
             conflicts: Array(group.closedConflicts[closedBefore...]),
             rows: try savedRows(plan, changes, stamp))
+        result.incremented = try PremisePlanner.incremented(plan, rowStore.load)
         if let saveID = request.saveID {
             try saveAnswers.remember(result, to: request, under: saveID)
         }

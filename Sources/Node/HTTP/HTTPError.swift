@@ -121,8 +121,9 @@ struct HTTPError: Error {
         case .objectNotFound, .conflictNotFound, .cannotBeUndone, .memberUnknown,
             .consumerUnknown, .orphanUnknown:
             404
-        case .mergeConflict, .constraintConflict, .unresolvedConflict, .deleteDenied,
-            .sidesChanged, .sideAmbiguous, .saveIDReused, .alreadyResolved, .fileExists,
+        case .mergeConflict, .conditionFailed, .constraintConflict, .unresolvedConflict,
+            .deleteDenied, .sidesChanged, .sideAmbiguous, .saveIDReused, .alreadyResolved,
+            .fileExists,
             .memberDeparted, .memberConnected:
             409
         case .queryGenerationExpired, .historyTokenExpired: 410

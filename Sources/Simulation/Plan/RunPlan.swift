@@ -71,6 +71,7 @@ struct RunPlan {
         drawWork(&generator)
         drawFaults(options, &generator)
         if options.hasUniqueKeys { drawUniqueKeys(&own) }
+        drawHotRows()
         if options.hasMembershipChanges { drawMembers(seed, options) }
         if succession != nil { drawMigrations(&later) }
         if options.hasTransfers { drawHistory(options) }
@@ -262,6 +263,21 @@ struct RunPlan {
                         steps: 1 + generator.number(below: 5)),
                     at: time + UInt64(generator.number(below: 400)), &generator)
             }
+        }
+    }
+
+    /// Work on hot rows at some nodes, in some runs.
+    private mutating func drawHotRows() {
+        var generator = SeededGenerator(seed: seed &* 0x2545_F491_4F6C_DD1D &+ 59)
+        let all = Workloads.all(for: model)
+        guard generator.chance(in: 3), let workload = all.firstIndex(where: { $0 is HotRows })
+        else { return }
+        for _ in 0..<(2 + generator.number(below: 5)) {
+            add(
+                .work(
+                    node: generator.number(below: machines.count), workload: workload,
+                    steps: 1 + generator.number(below: 4)),
+                at: UInt64(generator.number(below: Int(chaosMilliseconds))), &generator)
         }
     }
 

@@ -73,6 +73,12 @@ struct SaveCommand: AsyncParsableCommand {
             for id in answer["ids"]?.object?.members ?? [] {
                 lines.append("\(id.key)\t\(JSONRendering.brief(id.value))")
             }
+            for object in answer["incremented"]?.object?.members ?? [] {
+                let values = object.value.object?.members ?? []
+                lines.append(
+                    ([object.key] + values.map { "\($0.key) \(JSONRendering.brief($0.value))" })
+                        .joined(separator: "\t"))
+            }
             let conflicts = answer["conflicts"]?.array ?? []
             if !conflicts.isEmpty {
                 lines.append("Conflicts on the way: \(JSONRendering.brief(.array(conflicts)))")

@@ -131,6 +131,9 @@ enum SaveSamples {
                 + "\"values\":{\"manager\":\"@e\"}}]}",
             "{\"operations\":[{\"update\":\"\(person)\",\"values\":{\"name\":\"x\"},"
                 + "\"version\":\"\(actor)-18446744073709551615\"}]}",
+            "{\"operations\":[{\"update\":\"\(person)\",\"increment\":{\"age\":1,\"weight\":0.5,"
+                + "\"balance\":\"-0.5\"},\"if\":\"ANY pets.age != $a OR manager.name == name\","
+                + "\"substitutions\":{\"a\":1}},{\"delete\":\"\(note)\",\"if\":\"size > 0\"}]}",
         ]
     }
 

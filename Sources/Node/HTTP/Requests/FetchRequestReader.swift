@@ -135,7 +135,8 @@ struct ClientFetch: Sendable {
         }
     }
 
-    private static func substitutions(_ fields: JSONFields) throws -> [String: PredicateValue] {
+    /// The values of a predicate's `$names`.
+    static func substitutions(_ fields: JSONFields) throws -> [String: PredicateValue] {
         guard let value = fields["substitutions"] else { return [:] }
         guard let object = value.object else { throw fields.wrong("substitutions", "an object") }
         var result: [String: PredicateValue] = [:]
@@ -143,7 +144,8 @@ struct ClientFetch: Sendable {
             do {
                 result[member.key] = try PredicateValue(json: member.value)
             } catch {
-                throw HTTPError.malformed("\"substitutions.\(member.key)\": \(error).")
+                throw HTTPError.malformed(
+                    "\"\(fields.path)substitutions.\(member.key)\": \(error).")
             }
         }
         return result

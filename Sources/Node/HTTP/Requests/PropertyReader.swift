@@ -56,6 +56,23 @@ struct PropertyReader {
         }
     }
 
+    /// What is added to a number of that type; nil, and a failure, where it is of another type.
+    mutating func amount(
+        _ json: JSONValue, _ type: AttributeType, _ place: Place
+    ) -> PropertyValue? {
+        do {
+            let amount = try PropertyValue(json: json, type: type)
+            if case .double(let number) = amount, !number.isFinite {
+                throw JSONConversionError("expected a finite number, not \(number)")
+            }
+            guard !amount.isNull else { throw JSONConversionError("expected a number, not null") }
+            return amount
+        } catch {
+            fail(place, .wrongType, "The increment of \(place.property): \(error).")
+            return nil
+        }
+    }
+
     /// The row that a reference leads to; nil, and a failure, where it leads nowhere.
     mutating func reference(
         _ json: JSONValue, destination: String, _ place: Place

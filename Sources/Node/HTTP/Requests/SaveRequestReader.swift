@@ -27,9 +27,10 @@ struct SaveRequestReader {
     ]
     private static let insertFields = ["insert", "id", "values", "add", "resolves"]
     private static let updateFields = [
-        "update", "values", "add", "remove", "version", "resolves",
+        "update", "values", "add", "remove", "increment", "version", "resolves", "if",
+        "substitutions",
     ]
-    private static let deleteFields = ["delete", "version", "resolves"]
+    private static let deleteFields = ["delete", "version", "resolves", "if", "substitutions"]
 
     /// Reads a save.
     ///
@@ -149,14 +150,19 @@ struct SaveRequestReader {
         case "update":
             let fields = try JSONFields(json, path: path, allowed: Self.updateFields)
             guard let (entity, row) = try target(fields, "update") else { return nil }
-            return try changes(
+            var operation = try changes(
                 of: SaveOperation(kind: .update, entity: entity, row: row), fields)
+            operation.increments = try increments(of: operation, fields)
+            operation.condition = try condition(fields, entity)
+            return operation
         default:
             let fields = try JSONFields(json, path: path, allowed: Self.deleteFields)
             guard let (entity, row) = try target(fields, "delete") else { return nil }
-            return SaveOperation(
+            var operation = SaveOperation(
                 kind: .delete, entity: entity, row: row, version: try version(fields),
                 resolves: try fields.boolean("resolves"))
+            operation.condition = try condition(fields, entity)
+            return operation
         }
     }
 
@@ -197,6 +203,60 @@ struct SaveRequestReader {
             throw fields.wrong("version", "a version as a fetch gives it")
         }
         return version
+    }
+
+    /// The condition of an update or a delete, in the predicate language of a fetch.
+    private func condition(
+        _ fields: JSONFields, _ entity: ManagedObjectModel.Entity
+    ) throws -> SaveCondition? {
+        guard let text = try fields.string("if") else {
+            guard fields["substitutions"] == nil else {
+                throw HTTPError.malformed(
+                    "\"\(fields.path)substitutions\" are for \"if\", which is not there.")
+            }
+            return nil
+        }
+        let substitutions = try ClientFetch.substitutions(fields)
+        do {
+            return try SaveCondition(
+                Predicate(format: text, substitutions: substitutions), entity: entity,
+                model: reader.model, cluster: reader.cluster)
+        } catch {
+            throw HTTPError(
+                400, CoordinatorError.Code.invalidPredicate.rawValue,
+                "\"\(fields.path)if\": \(error)",
+                details: ["offset": .integer(Int64(error.offset))])
+        }
+    }
+
+    /// What an update adds to numbers.
+    private mutating func increments(
+        of operation: SaveOperation, _ fields: JSONFields
+    ) throws -> [(position: Int, amount: PropertyValue)] {
+        let entity = operation.entity
+        var result: [(position: Int, amount: PropertyValue)] = []
+        for member in try members(fields, "increment") {
+            let position = entity.position(of: member.key)
+            if position == nil { _ = try relationship(member.key, of: entity) }
+            guard let position,
+                case .attribute(let type) = entity.properties[position].content,
+                let amountType = type.typeOfIncrements
+            else {
+                throw HTTPError.malformed(
+                    "\"\(fields.path)increment\": \(entity.name).\(member.key) is no number.")
+            }
+            guard fields["values"]?.object?[member.key] == nil else {
+                throw HTTPError.malformed(
+                    "\"\(fields.path)increment\": \(entity.name).\(member.key) is among the "
+                        + "\"values\" as well.")
+            }
+            let place = PropertyReader.Place(
+                object: objects[operation.row] ?? operation.row.description, property: member.key)
+            if let amount = reader.amount(member.value, amountType, place) {
+                result.append((position, amount))
+            }
+        }
+        return result
     }
 
     private mutating func changes(

@@ -57,15 +57,15 @@ struct SaveResource: Sendable {
                     "The save is on disk here, but nodes have not confirmed it in time: \(names).",
                     details: [
                         "missing": .array(missing.map { .integer(Int64($0.rawValue)) }),
-                        "saved": .object(Self.members(of: result, ids: ids)),
+                        "saved": .object(members(of: result, ids: ids)),
                     ])
             }
         }
-        return .json(.object(Self.members(of: result, ids: ids)))
+        return .json(.object(members(of: result, ids: ids)))
     }
 
-    private static func members(of result: SaveResult, ids: JSONObject) -> JSONObject {
-        [
+    private func members(of result: SaveResult, ids: JSONObject) -> JSONObject {
+        var members: JSONObject = [
             "transaction": ValueRenderer.text(result.transaction?.description),
             "timestamp": ValueRenderer.timestamp(result.timestamp),
             "seen": ValueRenderer.vector(result.seen),
@@ -73,6 +73,21 @@ struct SaveResource: Sendable {
             "ids": .object(ids),
             "conflicts": .array(result.conflicts.map { .string($0.description) }),
         ]
+        var incremented: [String: JSONObject] = [:]
+        var order: [String] = []
+        for sum in result.incremented {
+            let uri = services.renderer.uri(sum.objectID)
+            if incremented[uri] == nil { order.append(uri) }
+            incremented[uri, default: JSONObject()][sum.property] = sum.value.jsonValue {
+                $0.description
+            }
+        }
+        if !order.isEmpty {
+            var objects = JSONObject()
+            for uri in order { objects[uri] = incremented[uri].map { .object($0) } }
+            members["incremented"] = .object(objects)
+        }
+        return members
     }
 
     /// The identities of the objects that the request named.
@@ -134,7 +149,7 @@ struct SaveResource: Sendable {
                     ManagedObjectID(entityName: inserted.entityName, row: inserted.row)))
         }
         var object: JSONObject = ["outcome": .string("saved")]
-        for member in Self.members(of: result, ids: ids).members {
+        for member in members(of: result, ids: ids).members {
             object[member.key] = member.value
         }
         return .json(.object(object))
