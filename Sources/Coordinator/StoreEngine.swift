@@ -29,13 +29,21 @@ final class StoreEngine: StorePart {
 
     // MARK: Groups
 
-    /// Opens a group: see ``StoreSession/begin(isDurable:)``.
+    /// Begins a transaction of groups: see ``StoreSession/begin(isDurable:)``.
     func begin(isDurable: Bool) throws { try session.begin(isDurable: isDurable) }
 
-    /// Commits the group; nil where it came to nothing.
-    func commit(isLocal: Bool) throws -> CommitNotice? { try session.commit(isLocal: isLocal) }
+    /// Opens a group of saves made here, or one of anything else, and closes it after what is done in it.
+    func group<Result>(isLocal: Bool, _ body: () throws -> Result) rethrows -> Result {
+        session.openGroup()
+        let result = try body()
+        session.closeGroup(isLocal: isLocal)
+        return result
+    }
 
-    /// Gives the group up.
+    /// Commits the groups, and tells of each that came to something.
+    func commit() throws -> [CommitNotice] { try session.commit() }
+
+    /// Gives the groups up.
     func rollBack() throws { try session.rollBack() }
 
     /// Commits durably, so that all commits before are durable too.

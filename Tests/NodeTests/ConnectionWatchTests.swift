@@ -50,6 +50,7 @@ extension MeshSuites {
                 })
             for transport in mesh.transports {
                 transport.nextWatchAt = 0
+                transport.nextLookAt = 0
                 _ = try transport.poll(timeoutMilliseconds: 1)
             }
             return mesh.transports.flatMap { transport in

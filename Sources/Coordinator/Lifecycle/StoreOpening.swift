@@ -93,8 +93,8 @@ enum StoreOpening {
         try database.execute(
             sql: """
                 INSERT INTO _state (id, store, cluster, node, incarnation, generation, clock,
-                    block, digestHigh, digestLow, recovery, syncs)
-                VALUES (1, ?, ?, ?, 0, 0, 0, 0, 0, 0, ?, 0)
+                    block, digestHigh, digestLow, recovery, syncs, recent)
+                VALUES (1, ?, ?, ?, 0, 0, 0, 0, 0, 0, ?, 0, '')
                 """,
             arguments: [
                 Int64(bitPattern: environment.random()), cluster, Int64(node.rawValue),
@@ -217,7 +217,7 @@ enum StoreOpening {
         let clock = HybridClock(
             highWaterMark: HybridTimestamp(rawValue: try unsigned("clock")) ?? .zero)
         let state = StoreSession.State(
-            actors: actors, versionVector: vector,
+            actors: actors, recent: try StoreLayout.readRecent(in: database), versionVector: vector,
             beginnings: try StoreLayout.readBeginnings(in: database, actors),
             generation: generation,
             position: try unsigned("position"), clock: clock,

@@ -9,7 +9,7 @@ enum StoreLayout {
     /// "Trib" in the file's header.
     static let applicationID: Int32 = 0x5472_6962
     /// The layout's number, in the file's user_version. A store of any other is refused.
-    static let version: Int32 = 1
+    static let version: Int32 = 2
 
     /// - Throws: ``CoordinatorError`` (`storeLayout`) where a file's layout is another.
     static func check(version found: Int32, path: String) throws {
@@ -32,13 +32,15 @@ enum StoreLayout {
     /// The tables that every store has, whatever its model.
     static let systemTables = stateTables + rowTables + journalTables + modelTables + peerTables
 
+    /// The state and the log. What an actor's sequence has become since its row was written is in
+    /// `recent` (``RecentSequences``); the row of an actor that has written anything has one above 0.
     private static let stateTables = """
         CREATE TABLE _state (
             id INTEGER PRIMARY KEY CHECK (id = 1), store INTEGER NOT NULL,
             cluster TEXT NOT NULL, node INTEGER NOT NULL, incarnation INTEGER NOT NULL,
             generation INTEGER NOT NULL, clock INTEGER NOT NULL, block INTEGER NOT NULL,
             digestHigh INTEGER NOT NULL, digestLow INTEGER NOT NULL,
-            recovery INTEGER NOT NULL, syncs INTEGER NOT NULL) STRICT;
+            recovery INTEGER NOT NULL, syncs INTEGER NOT NULL, recent TEXT NOT NULL) STRICT;
         CREATE TABLE _actor (
             code INTEGER PRIMARY KEY, node INTEGER NOT NULL, incarnation INTEGER NOT NULL,
             sequence INTEGER NOT NULL, UNIQUE (node, incarnation)) STRICT;
@@ -370,19 +372,32 @@ enum StoreLayout {
     static func readActors(in database: Database) throws -> (ActorTable, VersionVector) {
         var actors = ActorTable()
         var entries: [VersionVector.Entry] = []
+        let recent = try readRecent(in: database).sequences
         let statement = try database.prepared(
             "SELECT code, node, incarnation, sequence FROM _actor ORDER BY code")
         while try statement.step() {
             guard let node = NodeID(statement.integer(1)) else { continue }
             let actor = ActorID(
                 node: node, incarnation: UInt64(bitPattern: statement.integer(2)))
-            guard actors.intern(actor).code == Int(statement.integer(0)) else {
+            let code = actors.intern(actor).code
+            guard code == Int(statement.integer(0)) else {
                 statement.reset()
                 throw CoordinatorError(.storeDamaged, "The table of actors has a gap.")
             }
             entries.append(
-                .init(actor: actor, sequence: UInt64(bitPattern: statement.integer(3))))
+                .init(
+                    actor: actor,
+                    sequence: recent[code] ?? UInt64(bitPattern: statement.integer(3))))
         }
         return (actors, VersionVector(entries.filter { $0.sequence > 0 }))
+    }
+
+    static func readRecent(in database: Database) throws -> RecentSequences {
+        let statement = try database.prepared("SELECT recent FROM _state")
+        defer { statement.reset() }
+        guard try statement.step(), let recent = RecentSequences(statement.text(0)) else {
+            throw CoordinatorError(.storeDamaged, "The store has lost its actors' sequences.")
+        }
+        return recent
     }
 }

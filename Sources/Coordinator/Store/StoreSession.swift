@@ -24,6 +24,7 @@ final class StoreSession {
     /// The changes of a group; a value, so that a rollback is an assignment.
     struct State {
         var actors: ActorTable
+        var recent: RecentSequences
         var versionVector: VersionVector
         var beginnings: Beginnings
         var generation: UInt64
@@ -54,6 +55,9 @@ final class StoreSession {
     var state: State
     private(set) var committed: State
     var group = GroupChanges()
+    private var isGroupOpen = false
+    /// What the groups that were closed and not committed yet have changed.
+    private(set) var closed: [CommitNotice] = []
 
     /// Knowledge that lasts while rows are written.
     var scratch = ApplyScratch()
@@ -123,19 +127,18 @@ final class StoreSession {
     /// Takes the state for committed, outside a group; the caller commits what belongs to it.
     func adoptState() { committed = state }
 
-    /// The token of the open group, or of the store where none is open.
+    /// The token of the open group, once it has come to something, or of the store where none is open.
     var token: QueryGenerationToken {
-        // A group that comes to nothing makes no generation.
-        let isEmpty = group.transactions.isEmpty && !group.wroteApart
+        let isEmpty = isGroupOpen && group.transactions.isEmpty && !group.wroteApart
         return QueryGenerationToken(
-            store: store, generation: isEmpty ? committed.generation : state.generation,
+            store: store, generation: isEmpty ? state.generation - 1 : state.generation,
             position: state.position,
             versionVector: state.versionVector, beginnings: state.beginnings)
     }
 
     // MARK: Groups
 
-    /// Opens a group: one SQLite transaction that makes one generation.
+    /// Begins an SQLite transaction.
     ///
     /// - Parameter isDurable: whether the commit waits for the disk. Only what came from elsewhere
     ///   may go without: it can be fetched again, and a later durable commit covers it, for the
@@ -143,32 +146,54 @@ final class StoreSession {
     func begin(isDurable: Bool) throws {
         try setDurability(isDurable)
         try database.prepared("BEGIN IMMEDIATE").run()
+        closed = []
+    }
+
+    /// Opens a group, which makes one generation.
+    func openGroup() {
         state.generation += 1
+        isGroupOpen = true
         group = GroupChanges()
         scratch = ApplyScratch()
     }
 
-    /// Commits the group.
-    ///
-    /// - Returns: what changed; nil where the group came to nothing, and nothing was written.
-    func commit(isLocal: Bool) throws -> CommitNotice? {
+    /// Closes the group. One that came to nothing makes no generation.
+    func closeGroup(isLocal: Bool) {
+        isGroupOpen = false
         if group.transactions.isEmpty, !group.wroteApart {
+            state.generation -= 1
+            return
+        }
+        noteSequences()
+        closed.append(
+            CommitNotice(
+                token: token, digest: state.digest, membership: state.membership,
+                transactions: group.transactions,
+                isLocal: isLocal, inserted: group.inserted, updated: group.updated,
+                deleted: group.deleted))
+        group = GroupChanges()
+    }
+
+    /// Commits the groups that were closed.
+    ///
+    /// - Returns: what each changed; none where all came to nothing, and nothing was written.
+    func commit() throws -> [CommitNotice] {
+        if closed.isEmpty {
             try rollBack()
-            return nil
+            return []
         }
         try writeState()
         try database.prepared("COMMIT").run()
         committed = state
-        return CommitNotice(
-            token: token, digest: state.digest, membership: state.membership,
-            transactions: group.transactions,
-            isLocal: isLocal, inserted: group.inserted, updated: group.updated,
-            deleted: group.deleted)
+        defer { closed = [] }
+        return closed
     }
 
-    /// Gives the group up; the store is as it was before ``begin()``.
+    /// Gives all groups up; the store is as it was before ``begin(isDurable:)``.
     func rollBack() throws {
         state = committed
+        isGroupOpen = false
+        closed = []
         group = GroupChanges()
         scratch = ApplyScratch()
         if sqlite3_get_autocommit(database.sqliteConnection) == 0 {
@@ -205,24 +230,46 @@ final class StoreSession {
     }
 
     func writeState() throws {
+        try writeSequences()
         let statement = try database.prepared(
             """
             UPDATE _state SET generation = ?1, clock = ?2, block = ?3, digestHigh = ?4,
-                digestLow = ?5 WHERE id = 1
+                digestLow = ?5, recent = ?6 WHERE id = 1
             """)
         statement.bind(1, Int64(bitPattern: state.generation))
         statement.bind(2, Int64(bitPattern: state.clock.highWaterMark.rawValue))
         statement.bind(3, Int64(state.allocator.block))
         statement.bind(4, Int64(bitPattern: state.digest.high))
         statement.bind(5, Int64(bitPattern: state.digest.low))
+        statement.bind(6, state.recent.text)
         try statement.run()
-        let actorStatement = try database.prepared(
-            "UPDATE _actor SET sequence = ?2 WHERE code = ?1")
-        for actor in group.actors.sorted() {
+    }
+
+    /// Takes note of how far the group's actors have come.
+    private func noteSequences() {
+        for actor in group.actors {
             guard let code = state.actors.code(of: actor) else { continue }
-            actorStatement.bind(1, code)
-            actorStatement.bind(2, Int64(bitPattern: state.versionVector[actor]))
-            try actorStatement.run()
+            state.recent.note(state.versionVector[actor], of: code)
+        }
+    }
+
+    /// Writes sequences to the actors' rows: an actor's first, so that the row tells that there is
+    /// something of it, and all where many wait.
+    private func writeSequences() throws {
+        noteSequences()
+        var written = state.recent.sequences.filter { code, _ in
+            committed.versionVector[state.actors.actors[code - 1]] == 0
+        }
+        if state.recent.isFull {
+            written = state.recent.sequences
+            state.recent = RecentSequences()
+        }
+        guard !written.isEmpty else { return }
+        let statement = try database.prepared("UPDATE _actor SET sequence = ?2 WHERE code = ?1")
+        for (code, sequence) in written.sorted(by: { $0.key < $1.key }) {
+            statement.bind(1, code)
+            statement.bind(2, Int64(bitPattern: sequence))
+            try statement.run()
         }
     }
 

@@ -89,6 +89,14 @@ final class GroupCommit: @unchecked Sendable {
             }
         }
 
+        /// Whether it may fail, or wait for the disk, by itself: saves are not in one group with it.
+        var isUpkeep: Bool {
+            switch self {
+            case .save, .apply: false
+            case .makeDurable, .maintain: true
+            }
+        }
+
         var isSave: Bool { if case .save = self { true } else { false } }
 
         func fail(_ error: any Error) {
@@ -320,18 +328,16 @@ final class GroupCommit: @unchecked Sendable {
 
     private func commit(_ group: [Job]) {
         let begun = clock()
-        defer {
-            let isLong = clock() >= begun + Limits.longCommit
-            waiting.withLock { waiting in
-                waiting.commitsByQueue =
-                    isLong ? Limits.commitsByQueue : max(0, waiting.commitsByQueue - 1)
-            }
+        write(group)
+        let isLong = clock() >= begun + Limits.longCommit
+        waiting.withLock { waiting in
+            waiting.commitsByQueue =
+                isLong ? Limits.commitsByQueue : max(0, waiting.commitsByQueue - 1)
         }
-        if group.first?.isSave ?? false { commitSaves(group) } else { commitOthers(group) }
     }
 
-    /// The longest run of jobs of one kind from the front, within bounds; empty if the first is out of
-    /// reach, nil if none waits.
+    /// The most jobs from the front that go together, within bounds; empty if the first is out of reach,
+    /// nil if none waits.
     private func takeGroup(_ reach: Reach) -> [Job]? {
         waiting.withLock { waiting in
             guard let first = waiting.jobs.first else {
@@ -341,8 +347,11 @@ final class GroupCommit: @unchecked Sendable {
             if reach == .short, waiting.commitsByQueue > 0 { return [] }
             var count = 0
             var size = 0
+            var (hasSaves, hasUpkeep) = (first.isSave, first.isUpkeep)
             for job in waiting.jobs {
-                guard count < Limits.jobsInGroup, job.isSave == first.isSave,
+                hasSaves = hasSaves || job.isSave
+                hasUpkeep = hasUpkeep || job.isUpkeep
+                guard count < Limits.jobsInGroup, !(hasSaves && hasUpkeep),
                     reach == .all || job.isShort,
                     count == 0 || size + job.size <= Limits.operationsInGroup
                 else { break }
@@ -355,99 +364,110 @@ final class GroupCommit: @unchecked Sendable {
         }
     }
 
-    private func commitSaves(_ group: [Job]) {
-        var outcomes: [(Result<SaveResult, any Error>) -> Void] = []
-        var results: [Result<SaveResult, any Error>] = []
-        do {
-            try engine.begin(isDurable: true)
-            for job in group {
-                guard case .save(let make, _, let completion) = job else { continue }
-                outcomes.append(completion)
-                do {
-                    results.append(.success(try engine.save(try make(engine))))
-                } catch let error as CoordinatorError where error.code != .storeDamaged {
-                    results.append(.failure(error))
-                }
-            }
-        } catch {
-            // Nothing of the group is written, so every save of it has failed, for that reason.
-            let mapped = CoordinatorError(mapping: error)
-            try? engine.rollBack()
-            for job in group { job.fail(mapped) }
-            stopIfNeeded(mapped)
-            return
-        }
-        let notice: CommitNotice?
-        do {
-            notice = try engine.commit(isLocal: true)
-        } catch {
-            let mapped = CoordinatorError(mapping: error)
-            try? engine.rollBack()
-            let isKnown = mapped.code == .diskFull
-            if !isKnown { waiting.withLock { $0.isOutcomeUnknown = true } }
-            for (result, completion) in zip(results, outcomes) {
-                switch result {
-                case .failure: completion(result)
-                case .success:
-                    completion(
-                        .failure(
-                            isKnown
-                                ? mapped
-                                : CoordinatorError(
-                                    .outcomeUnknown,
-                                    "The disk failed at the commit (\(mapped.message)); whether "
-                                        + "it was saved shows after a restart.")))
-                }
-            }
-            if !isKnown { stopIfNeeded(mapped, always: true) }
-            return
-        }
-        // A group that came to nothing has not waited for the disk.
-        publish(notice, isDurable: notice != nil)
-        for (result, completion) in zip(results, outcomes) { completion(result) }
-        if let notice { onCommit(notice) }
-    }
-
-    private func commitOthers(_ group: [Job]) {
+    /// What the jobs of a group have come to, before it is committed.
+    private struct Outcomes {
+        var saved: [(Result<SaveResult, any Error>, (Result<SaveResult, any Error>) -> Void)] = []
         var applied:
             [(rejected: [(dot: Dot, reason: String)], (Result<ApplyResult, any Error>) -> Void)] =
                 []
         var durable: [(Result<Void, any Error>) -> Void] = []
         var maintained: [(Result<Void, any Error>) -> Void] = []
-        let notice: CommitNotice?
+    }
+
+    /// Does the jobs and commits them: one transaction, with a generation for each run of saves and each
+    /// run of others.
+    private func write(_ group: [Job]) {
+        let hasSaves = group.contains(where: \.isSave)
+        var outcomes = Outcomes()
         do {
-            try engine.begin(isDurable: false)
-            for job in group {
-                switch job {
-                case .save: continue
-                case .makeDurable(let completion): durable.append(completion)
-                case .maintain(let work, _, let completion):
-                    try work(engine)
-                    maintained.append(completion)
-                case .apply(let transactions, let completion):
-                    var rejected: [(dot: Dot, reason: String)] = []
-                    for transaction in transactions {
-                        do {
-                            try engine.apply(transaction)
-                        } catch let rejection as ApplyRejection {
-                            rejected.append((rejection.dot, rejection.reason))
-                        }
-                    }
-                    applied.append((rejected, completion))
-                }
+            if hasSaves {
+                try engine.begin(isDurable: true)
+            } else {
+                try engine.begin(isDurable: false)
             }
-            notice = try engine.commit(isLocal: false)
+            var rest = group[...]
+            while let first = rest.first {
+                let run = rest.prefix { $0.isSave == first.isSave }
+                try engine.group(isLocal: first.isSave) {
+                    for job in run { try perform(job, &outcomes) }
+                }
+                rest = rest.dropFirst(run.count)
+            }
         } catch {
+            // Nothing of the group is written, so every job of it has failed, for that reason.
             let mapped = CoordinatorError(mapping: error)
             try? engine.rollBack()
             for job in group { job.fail(mapped) }
             stopIfNeeded(mapped)
             return
         }
-        publish(notice, isDurable: false)
-        if let notice { onCommit(notice) }
-        for completion in maintained { completion(.success(())) }
-        finish(applied: applied, durable: durable)
+        let notices: [CommitNotice]
+        do {
+            notices = try engine.commit()
+        } catch {
+            fail(group, outcomes, CoordinatorError(mapping: error))
+            return
+        }
+        if hasSaves {
+            // Groups that came to nothing have not waited for the disk.
+            publish(isDurable: !notices.isEmpty)
+        } else {
+            publish(isDurable: false)
+        }
+        for (result, completion) in outcomes.saved { completion(result) }
+        for notice in notices { onCommit(notice) }
+        for completion in outcomes.maintained { completion(.success(())) }
+        finish(applied: outcomes.applied, durable: outcomes.durable)
+    }
+
+    private func perform(_ job: Job, _ outcomes: inout Outcomes) throws {
+        switch job {
+        case .save(let make, _, let completion):
+            do {
+                outcomes.saved.append((.success(try engine.save(try make(engine))), completion))
+            } catch let error as CoordinatorError where error.code != .storeDamaged {
+                outcomes.saved.append((.failure(error), completion))
+            }
+        case .makeDurable(let completion): outcomes.durable.append(completion)
+        case .maintain(let work, _, let completion):
+            try work(engine)
+            outcomes.maintained.append(completion)
+        case .apply(let transactions, let completion):
+            var rejected: [(dot: Dot, reason: String)] = []
+            for transaction in transactions {
+                do {
+                    try engine.apply(transaction)
+                } catch let rejection as ApplyRejection {
+                    rejected.append((rejection.dot, rejection.reason))
+                }
+            }
+            outcomes.applied.append((rejected, completion))
+        }
+    }
+
+    /// Answers the jobs of a group with a commit that failed: whether saves are on the disk is not known,
+    /// but where it was full.
+    private func fail(_ group: [Job], _ outcomes: Outcomes, _ error: CoordinatorError) {
+        try? engine.rollBack()
+        let isKnown = outcomes.saved.isEmpty || error.code == .diskFull
+        if !isKnown { waiting.withLock { $0.isOutcomeUnknown = true } }
+        for (result, completion) in outcomes.saved {
+            switch result {
+            case .failure: completion(result)
+            case .success:
+                completion(
+                    .failure(
+                        isKnown
+                            ? error
+                            : CoordinatorError(
+                                .outcomeUnknown,
+                                "The disk failed at the commit (\(error.message)); whether "
+                                    + "it was saved shows after a restart.")))
+            }
+        }
+        for job in group where !job.isSave { job.fail(error) }
+        if !outcomes.saved.isEmpty, error.code == .diskFull { return }
+        stopIfNeeded(error, always: !isKnown)
     }
 
     /// Waits for the disk where somebody asked for it, and answers.
@@ -460,7 +480,7 @@ final class GroupCommit: @unchecked Sendable {
         if !durable.isEmpty {
             do {
                 try engine.makeDurable()
-                publish(nil, isDurable: true)
+                publish(isDurable: true)
             } catch { failure = CoordinatorError(mapping: error) }
         }
         let current = current
@@ -477,7 +497,7 @@ final class GroupCommit: @unchecked Sendable {
         if let failure { stopIfNeeded(failure) }
     }
 
-    private func publish(_ notice: CommitNotice?, isDurable: Bool) {
+    private func publish(isDurable: Bool) {
         published.withLock { published in
             published.token = engine.token
             published.digest = engine.state.digest

@@ -5,10 +5,10 @@ import Merge
 import TestSupport
 import Testing
 
-/// A store of layout 1 that is kept in the repository, with a description of what is in it
+/// A store of layout 2 that is kept in the repository, with a description of what is in it
 /// (``Fixtures`` tells how both are made).
-@Suite("A kept store of layout 1", .serialized) struct KeptStoreTests {
-    private static let store = Fixtures.folder.appendingPathComponent("store-1")
+@Suite("A kept store of layout 2", .serialized) struct KeptStoreTests {
+    private static let store = Fixtures.folder.appendingPathComponent("store-2")
 
     init() throws { if Fixtures.areMade { try Self.make() } }
 
@@ -17,9 +17,9 @@ import Testing
     @Test("It holds what it was made with, to the last value and version")
     func reads() throws {
         let node = try open()
-        #expect(try node.look("PRAGMA user_version") == 1)
+        #expect(try node.look("PRAGMA user_version") == 2)
         #expect(try node.coordinator.verify().isOK)
-        let (found, kept) = (try Self.describe(node), try Fixtures.lines("store-1.txt"))
+        let (found, kept) = (try Self.describe(node), try Fixtures.lines("store-2.txt"))
         for (found, kept) in zip(found, kept) { #expect(found == kept) }
         #expect(found.count == kept.count)
     }
@@ -146,7 +146,7 @@ extension KeptStoreTests {
             try $0.execute(sql: "PRAGMA journal_mode = DELETE; PRAGMA page_size = 1024; VACUUM")
         }
         try queue.close()
-        try Fixtures.keep(try describe(EngineNode(model(), from: store)), as: "store-1.txt")
+        try Fixtures.keep(try describe(EngineNode(model(), from: store)), as: "store-2.txt")
     }
 
     /// The objects that are shown, by what they are called.

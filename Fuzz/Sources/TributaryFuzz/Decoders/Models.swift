@@ -63,14 +63,16 @@ extension Decoder {
     /// Inserts an object of every entity, which may be refused but must not fail otherwise.
     private static func insertOne(of model: ManagedObjectModel, _ engine: StoreEngine) {
         must { try engine.begin(isDurable: false) }
-        for entity in model.entities.prefix(8) {
-            _ = attempt(throwing: CoordinatorError.self) {
-                try engine.save(
-                    SaveRequest(operations: [
-                        SaveOperation(kind: .insert, entity: entity, row: RowIDs.new)
-                    ]))
+        engine.group(isLocal: true) {
+            for entity in model.entities.prefix(8) {
+                _ = attempt(throwing: CoordinatorError.self) {
+                    try engine.save(
+                        SaveRequest(operations: [
+                            SaveOperation(kind: .insert, entity: entity, row: RowIDs.new)
+                        ]))
+                }
             }
         }
-        must { _ = try engine.commit(isLocal: true) }
+        must { _ = try engine.commit() }
     }
 }

@@ -21,8 +21,10 @@ final class EngineWorld {
             PredicateFunctions.register(on: database)
             let engine = try StoreEngine.openInMemory(database, SampleModel.model)
             try engine.begin(isDurable: false)
-            let saved = try engine.save(SaveRequest(operations: SampleRows.inserts()))
-            _ = try engine.commit(isLocal: true)
+            let saved = try engine.group(isLocal: true) {
+                try engine.save(SaveRequest(operations: SampleRows.inserts()))
+            }
+            _ = try engine.commit()
             var rows: [Int: RowID] = [:]
             for inserted in saved.insertedRows {
                 rows[Int(-inserted.temporary.rawValue)] = inserted.row
@@ -31,8 +33,10 @@ final class EngineWorld {
             let seen = engine.state.versionVector
             var foreign = SampleRows.foreign(rows, seen: seen)
             if hasDisputes { foreign += SampleRows.disputes(rows, seen: seen) }
-            for transaction in foreign { try engine.apply(EncodedTransaction(transaction)) }
-            _ = try engine.commit(isLocal: false)
+            try engine.group(isLocal: false) {
+                for transaction in foreign { try engine.apply(EncodedTransaction(transaction)) }
+            }
+            _ = try engine.commit()
             return (engine, rows)
         }
     }
@@ -51,7 +55,9 @@ final class EngineWorld {
         must {
             try queue.writeWithoutTransaction { database in
                 try engine.begin(isDurable: false)
-                if try body(engine) { try verify(database) }
+                try engine.group(isLocal: false) {
+                    if try body(engine) { try verify(database) }
+                }
                 try engine.rollBack()
             }
         }

@@ -30,6 +30,8 @@ enum RequestContent {
     /// Whether a field `Content-Type` says JSON in UTF-8.
     static func isJSON(_ field: String?) -> Bool {
         guard let field else { return false }
+        // What nearly every client sends.
+        if field == "application/json" { return true }
         let parts = field.lowercased().split(separator: ";", omittingEmptySubsequences: false)
             .map { $0.trimmingSpaces() }
         guard parts[0] == "application/json" else { return false }

@@ -1,8 +1,8 @@
 // Waiting on many sockets with one system call.
 //
 // `zmq_poll` asks the library about every socket at every call, which costs two system calls for each.
-// Here the system is asked about all descriptors at once, and the library only about sockets whose
-// descriptor has spoken. A descriptor speaks once: whoever has used a socket since must ask it until it
+// Here the system is asked about all descriptors at once, and the library only about sockets with a
+// descriptor that has spoken. A descriptor speaks once: a socket that was used since must be asked until it
 // has nothing more (`ZeroMQSocket.mayHaveInput`; see ZMQ_FD in zmq_getsockopt(3)).
 //
 // Threading: belongs to the transport's thread.

@@ -72,15 +72,30 @@ extension ZeroMQTransport {
 
     /// Ends connections that are too much, and gives back what was held for those that were.
     ///
+    /// To ask every connection takes some tens of system calls. So it is done when the process holds more
+    /// memory than at the last time, and else now and then.
+    ///
     /// - Returns: as ``endExcessiveConnections(now:)``.
     private func look(now: UInt64) throws -> Bool {
         nextWatchAt = now + UInt64(watchPause)
-        if try endExcessiveConnections(now: now) { return true }
         giveBackMemory(now: now)
-        return false
+        let pages = memory.pages
+        if let pages, now < nextLookAt, pages < leastPages + Self.grownPages {
+            leastPages = min(leastPages, pages)
+            return false
+        }
+        nextLookAt = now + Self.lookPause
+        leastPages = pages ?? 0
+        return try endExcessiveConnections(now: now)
     }
 
-    /// How often connections are asked what they hold, in milliseconds. What comes in this time over
+    /// How often every connection is asked what it holds though the process holds no more, in
+    /// milliseconds.
+    private static let lookPause: UInt64 = 200
+    /// How many pages more are a reason to ask: 1 MiB.
+    private static let grownPages = 256
+
+    /// How often it is asked what the process holds, in milliseconds. What comes in this time over
     /// the loopback interface is some tens of megabytes; without keys the library makes about seven
     /// of what comes in its shorter pause.
     private var watchPause: Int { settings.keys == nil ? 10 : 50 }

@@ -92,6 +92,11 @@ public final class ZeroMQTransport: Transport {
     var refusals = RefusalBook()
     /// When connections are next looked at that may hold too much, in monotonic milliseconds.
     var nextWatchAt: UInt64 = 0
+    let memory = MemoryGauge()
+    /// When every connection is asked what it holds, in monotonic milliseconds, and the least that the
+    /// process has held since it was done.
+    var nextLookAt: UInt64 = 0
+    var leastPages = 0
     /// When what ended connections had held is given back to the system.
     var givingBackAt: UInt64?
     /// When links are next looked at that have come to nothing, in monotonic milliseconds.
