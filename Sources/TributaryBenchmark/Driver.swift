@@ -4,7 +4,7 @@ import Foundation
 struct Driver {
     /// What it can do; its own page says how.
     enum Workload: String {
-        case insert, visible, update, increment, await
+        case insert, visible, update, increment, add, await
     }
 
     /// Servers of one kind that replicate to each other.
@@ -12,6 +12,11 @@ struct Driver {
         /// As the driver calls it.
         let side: String
         let servers: [any Server]
+
+        /// How often threads of each server have given their processor up by themselves.
+        var switches: [Int] {
+            servers.map { ProcessGroup(below: [$0.processID].compactMap(\.self)).switches }
+        }
 
         var group: ProcessGroup { ProcessGroup(below: servers.compactMap(\.processID)) }
     }
@@ -35,6 +40,8 @@ struct Driver {
         var differing: Int?
         /// What all servers together used from the first save until all have all.
         var processorSeconds: Double?
+        /// How often threads of each server gave their processor up by themselves meanwhile.
+        var switches: [Int] = []
 
         private enum CodingKeys: String, CodingKey {
             case seconds, count, refused, p50, p99, settled, rows, lost, of, differing
@@ -86,6 +93,7 @@ struct Driver {
         _ = try Self.line(from: output)
         try begin()
         let before = contender.group.processorSeconds
+        let switches = contender.switches
         try input.fileHandleForWriting.write(contentsOf: Data([10]))
         let line = try Self.line(from: output)
         let after = contender.group.processorSeconds
@@ -93,6 +101,7 @@ struct Driver {
         process.waitUntilExit()
         var outcome = try JSONDecoder().decode(Outcome.self, from: line)
         outcome.processorSeconds = after - before
+        outcome.switches = zip(contender.switches, switches).map { $0 - $1 }
         return outcome
     }
 

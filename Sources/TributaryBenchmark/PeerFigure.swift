@@ -5,9 +5,11 @@ enum PeerFigure: Hashable {
     case p99(clients: Int)
     case settling(clients: Int)
     case processor(clients: Int)
+    case switchesTaking, switchesApplying
     case visible
     case updates, updatesLost
     case increments, incrementsRefused, incrementsLost
+    case additions, additionsLost
     case loading, catchingUp
     case idle, resident, proportional
 
@@ -22,8 +24,9 @@ enum PeerFigure: Hashable {
                 .settling(clients: clients), .processor(clients: clients),
             ]
         } + [
-            .visible, .updates, .updatesLost, .increments, .incrementsRefused, .incrementsLost,
-            .loading, .catchingUp, .idle, .resident, .proportional,
+            .switchesTaking, .switchesApplying, .visible, .updates, .updatesLost, .increments,
+            .incrementsRefused, .incrementsLost,
+            .additions, .additionsLost, .loading, .catchingUp, .idle, .resident, .proportional,
         ]
 
     /// What it is called, its unit, and how many places it is shown with.
@@ -34,12 +37,16 @@ enum PeerFigure: Hashable {
         case .p99(let clients): ("\(Self.text(clients)): p99", " ms", 2)
         case .settling(let clients): ("\(Self.text(clients)): until all nodes have all", " ms", 1)
         case .processor(let clients): ("\(Self.text(clients)): processor time a save", " us", 0)
+        case .switchesTaking: ("1 client: voluntary switches a save, where it is made", "", 1)
+        case .switchesApplying: ("1 client: voluntary switches a save, at another node", "", 1)
         case .visible: ("acknowledged at node 1 to visible at node 2, p50", " ms", 3)
         case .updates: ("12 clients: updates a second", "", 0)
         case .updatesLost: ("12 clients: written cells that lost their last value", " %", 2)
         case .increments: ("12 clients: increments a second", "", 0)
         case .incrementsRefused: ("12 clients: increments refused", " %", 1)
         case .incrementsLost: ("12 clients: acknowledged increments lost", " %", 1)
+        case .additions: ("12 clients: sums that the server makes, a second", "", 0)
+        case .additionsLost: ("12 clients: acknowledged sums lost", " %", 1)
         case .loading: ("rows loaded a second, 100 a save, node 3 down", "", 0)
         case .catchingUp: ("until node 3, started again, has them", " s", 2)
         case .idle: ("idle: share of a core a node", " %", 2)
@@ -67,6 +74,8 @@ enum PeerFigure: Hashable {
     var bound: Goal.Bound? {
         switch self {
         case .visible: .atMost(0.4)
+        case .switchesTaking: .atMost(4)
+        case .switchesApplying: .atMost(2)
         case .processor(1): .atMost(300)
         case .processor(32): .atMost(150)
         case .idle: .atMost(0.3)

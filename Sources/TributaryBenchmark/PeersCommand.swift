@@ -122,6 +122,9 @@ struct PeersCommand: Measurement {
         add(.p99(clients: clients), (outcome.p99 ?? 0) * 1000)
         add(.settling(clients: clients), (outcome.settled ?? 0) * 1000)
         add(.processor(clients: clients), (outcome.processorSeconds ?? 0) / count * 1e6)
+        guard clients == 1, outcome.switches.count > 1 else { return }
+        add(.switchesTaking, Double(outcome.switches[0]) / count)
+        add(.switchesApplying, Double(outcome.switches[1]) / count)
     }
 
     private func change(_ contender: Driver.Contender, _ driver: Driver, _ add: Add) throws {
@@ -137,7 +140,11 @@ struct PeersCommand: Measurement {
         add(.increments, Double(incremented.count ?? 0) / incremented.seconds)
         add(.incrementsRefused, share(incremented.refused, saves * 4))
         add(.incrementsLost, share(incremented.lost, incremented.of))
-        for outcome in [updated, incremented] where outcome.differing != 0 {
+        let added = try driver.run(
+            .add, at: contender, clients: Self.writers, saves: saves * 4, rows: 10)
+        add(.additions, Double(added.count ?? 0) / added.seconds)
+        add(.additionsLost, share(added.lost, added.of))
+        for outcome in [updated, incremented, added] where outcome.differing != 0 {
             print("\(contender.side): \(outcome.differing ?? 0) rows differ between the servers.")
         }
     }

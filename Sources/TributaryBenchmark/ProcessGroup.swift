@@ -37,6 +37,21 @@ struct ProcessGroup {
     /// Resident bytes, with pages that several share divided among them.
     var proportionalBytes: Double { bytes("Pss:", in: "smaps_rollup") }
 
+    /// How often threads that live have given their processor up by themselves.
+    var switches: Int {
+        processes.keys.reduce(0) { sum, process in
+            let folder = "/proc/\(process)/task"
+            let threads = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+            return sum
+                + threads.reduce(0) { sum, thread in
+                    let lines = Self.contents(process, "task/\(thread)/status").split(
+                        separator: "\n")
+                    let line = lines.first { $0.hasPrefix("voluntary_ctxt_switches:") }
+                    return sum + (line?.split(separator: "\t").last.flatMap { Int($0) } ?? 0)
+                }
+        }
+    }
+
     private static func entry(_ process: pid_t) -> Entry? {
         // The name of the program, in parentheses, may have spaces.
         let fields = contents(process, "stat").split(separator: ")").last?.split(separator: " ")

@@ -9,6 +9,7 @@
  *   visible    inserts a row at the first server, then asks the second for it until it is there
  *   update     writes random cells of ROWS rows; each cell has one writer, each row has two
  *   increment  reads one of ROWS rows and saves it with 1 more, unless it has moved on meanwhile
+ *   add        adds 1 to one of ROWS rows without reading it
  *   await      waits until the one server has SAVES rows
  *
  * It prints "ready" once all clients are connected (for `await`, before), waits for a line, works,
@@ -44,6 +45,7 @@ struct side {
     bool (*insert)(struct link *, long first, int rows, struct key *keys);
     bool (*read)(struct link *, const struct key *, struct row *);
     bool (*write)(struct link *, const struct key *, enum cell, long value, const struct row *seen);
+    bool (*add)(struct link *, const struct key *);
     long (*rows)(struct link *);
 };
 
@@ -213,6 +215,14 @@ static bool writeHTTP(struct link *link, const struct key *key, enum cell cell, 
     return saveHTTP(link, &body, &answer);
 }
 
+static bool addHTTP(struct link *link, const struct key *key) {
+    static _Thread_local struct text body;
+    const char *answer;
+    body.length = 0;
+    append(&body, "{\"operations\":[{\"update\":\"%s\",\"increment\":{\"count\":1}}]}", key->text);
+    return saveHTTP(link, &body, &answer);
+}
+
 static long rowsHTTP(struct link *link) {
     static const char question[] = "{\"entity\":\"Item\",\"resultType\":\"count\"}";
     struct text body = {.bytes = (char *)question, .length = sizeof question - 1};
@@ -251,6 +261,7 @@ static bool openSQL(struct link *link, int port) {
     prepare(link->server, "count", "UPDATE item SET count = $2 WHERE id = $1");
     prepare(link->server, "note", "UPDATE item SET note = $2 WHERE id = $1");
     prepare(link->server, "if", "UPDATE item SET count = $2 WHERE id = $1 AND count = $3");
+    prepare(link->server, "add", "UPDATE item SET count = count + 1 WHERE id = $1");
     prepare(link->server, "rows", "SELECT count(*) FROM item");
     return true;
 }
@@ -308,6 +319,13 @@ static bool writeSQL(struct link *link, const struct key *key, enum cell cell, l
     return done;
 }
 
+static bool addSQL(struct link *link, const struct key *key) {
+    PGresult *result = run(link->server, "add", 1, (const char *[]){key->text});
+    bool done = atoi(PQcmdTuples(result)) == 1;
+    PQclear(result);
+    return done;
+}
+
 static long rowsSQL(struct link *link) {
     PGresult *result = run(link->server, "rows", 0, NULL);
     long count = atol(PQgetvalue(result, 0, 0));
@@ -315,8 +333,8 @@ static long rowsSQL(struct link *link) {
     return count;
 }
 
-static const struct side tributary = {openHTTP, insertHTTP, readHTTP, writeHTTP, rowsHTTP};
-static const struct side postgresql = {openSQL, insertSQL, readSQL, writeSQL, rowsSQL};
+static const struct side tributary = {openHTTP, insertHTTP, readHTTP, writeHTTP, addHTTP, rowsHTTP};
+static const struct side postgresql = {openSQL, insertSQL, readSQL, writeSQL, addSQL, rowsSQL};
 
 /* The workloads, the same for both. */
 
@@ -367,6 +385,11 @@ static bool incrementRow(struct client *client, long turn) {
     const struct key *key = &keys[draw(client, rows)];
     if (!side->read(&client->link, key, &row)) fail("increment", "a row is gone");
     return side->write(&client->link, key, countCell, row.values[countCell] + 1, &row);
+}
+
+static bool addToRow(struct client *client, long turn) {
+    (void)turn;
+    return side->add(&client->link, &keys[draw(client, rows)]);
 }
 
 static void *work(void *argument) {
@@ -439,8 +462,9 @@ static void awaitLine(void) {
 static void measure(const char *workload) {
     bool (*one)(struct client *, long) = !strcmp(workload, "insert") ? insertRows
         : !strcmp(workload, "visible") ? seeRow
-        : !strcmp(workload, "update") ? updateCell : incrementRow;
-    bool changes = one == updateCell || one == incrementRow;
+        : !strcmp(workload, "update") ? updateCell
+        : !strcmp(workload, "add") ? addToRow : incrementRow;
+    bool changes = one == updateCell || one == addToRow || one == incrementRow;
     struct client *all = calloc(clients, sizeof *all);
     if (changes) {
         for (int i = 0; i < rows; i++)
@@ -476,7 +500,7 @@ static void measure(const char *workload) {
     printf("{\"count\":%ld,\"refused\":%ld,\"seconds\":%.6f,\"p50\":%.9f,\"p99\":%.9f,"
         "\"settled\":%.6f,\"rows\":%ld", done, refused, end - start, latencies[done / 2],
         latencies[done * 99 / 100], settled - end, before);
-    if (changes) printLoss(one == incrementRow, done);
+    if (changes) printLoss(one != updateCell, done);
     puts("}");
 }
 

@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test("With more actors than may wait they go to the rows, and every store reads the same vector")
+    @Test("With more actors than may wait they go to the rows, and the vector stays what it was")
     func many() throws {
         let (x, y) = try EngineNode.pair()
         for _ in 0...RecentSequences.limit + 3 {
@@ -63,7 +63,8 @@ import Testing
         let known = try y.vector
         #expect(known.entries.count == RecentSequences.limit + 4)
         y.close()
-        #expect(try y.look("SELECT count(*) FROM _actor WHERE sequence = 2") > RecentSequences.limit)
+        let written = try y.look("SELECT count(*) FROM _actor WHERE sequence = 2")
+        #expect(written > RecentSequences.limit)
         try y.open()
         #expect(try y.vector == known)
         #expect(try y.coordinator.verify().isOK)

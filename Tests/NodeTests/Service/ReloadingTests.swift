@@ -50,6 +50,13 @@ struct ReloadingTests {
             written.configuration.withLock { change(&$0) }
         }
 
+        /// Waits until the new store takes saves.
+        func waitForSaves() async throws {
+            try await eventually("saves are let through") {
+                try service.coordinator.savingRefusal == nil
+            }
+        }
+
         func reload() async throws -> ReloadReport { try await reloader.reload() }
 
         func hand(to hangups: Hangups) async { await hangups.hand(to: reloader) }
@@ -161,6 +168,7 @@ struct ReloadingTests {
         let first = try await bench.reload()
         #expect(first.changed == ["node 2: cut off"])
         #expect(first.atNextStart == ["node 2: a member no longer"])
+        try await bench.waitForSaves()
         _ = try await bench.service.coordinator.changeMembership(
             cluster.peers.map {
                 .join($0.node, MemberAddress(publish: "\($0.publish)", exchange: "\($0.exchange)"))
@@ -186,6 +194,7 @@ struct ReloadingTests {
             .join(
                 try #require(NodeID(3)),
                 MemberAddress(publish: "tcp://_mesh.example:17", exchange: "tcp://-x:18")))
+        try await bench.waitForSaves()
         _ = try await bench.service.coordinator.changeMembership(changes)
         bench.change { $0.mesh?.peers = [] }
         #expect(try await bench.reload().changed == ["node 2: cut off"])
