@@ -30,7 +30,8 @@ extension CoordinatorError: ExitCodeProviding {
     package var exitCode: Int32 {
         switch code {
         case .malformed, .invalidPredicate, .storeOwner: 2
-        case .mergeConflict, .constraintConflict, .unresolvedConflict, .deleteDenied,
+        case .mergeConflict, .conditionFailed, .constraintConflict, .unresolvedConflict,
+            .deleteDenied,
             .validationFailed, .sidesChanged, .sideAmbiguous, .saveIDReused, .alreadyResolved,
             .fileExists, .memberDeparted,
             .memberUnknown, .memberConnected:

@@ -97,6 +97,9 @@ struct ConnectionWatch {
     /// It forgets to close a connection whose name another has taken over, once it has stopped reading it.
     private(set) var forgottenCount = 0
 
+    /// The most that one of them held, by the last look.
+    private(set) var mostHeld = 0
+
     private static let forgottenMilliseconds: UInt64 = 1_000
 
     init(_ bounds: Bounds) { self.bounds = bounds }
@@ -169,6 +172,7 @@ struct ConnectionWatch {
             if let since, now >= since + Self.forgottenMilliseconds { forgottenCount += 1 }
             if !connections[index].isEnded { looks.append(look) }
         }
+        mostHeld = looks.map(\.heldBytes).max() ?? 0
         let excessive = Self.excessive(looks, bounds)
         var ended = 0
         for number in excessive.sorted() where end(number) { ended += 1 }

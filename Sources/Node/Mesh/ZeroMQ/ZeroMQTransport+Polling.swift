@@ -73,7 +73,8 @@ extension ZeroMQTransport {
     /// Ends connections that are too much, and gives back what was held for those that were.
     ///
     /// To ask every connection takes some tens of system calls. So it is done when the process holds more
-    /// memory than at the last time, and else now and then.
+    /// memory than at the last time, while one of them holds more than an honest peer's usually does and
+    /// some time after, for what was given back is taken again without growing, and else now and then.
     ///
     /// - Returns: as ``endExcessiveConnections(now:)``.
     private func look(now: UInt64) throws -> Bool {
@@ -84,14 +85,20 @@ extension ZeroMQTransport {
             leastPages = min(leastPages, pages)
             return false
         }
-        nextLookAt = now + Self.lookPause
         leastPages = pages ?? 0
-        return try endExcessiveConnections(now: now)
+        let isListAnother = try endExcessiveConnections(now: now)
+        if mostHeld > Self.usualBytes { alertUntil = now + Self.alertMilliseconds }
+        nextLookAt = now < alertUntil ? now : now + Self.lookPause
+        return isListAnother
     }
 
     /// How often every connection is asked what it holds though the process holds no more, in
     /// milliseconds.
     private static let lookPause: UInt64 = 200
+    /// What one connection usually holds at the most: a short frame that is on its way.
+    private static let usualBytes = 64 << 10
+    /// How long they are asked often after one has held more, in milliseconds.
+    private static let alertMilliseconds: UInt64 = 2_000
     /// How many pages more are a reason to ask: 1 MiB.
     private static let grownPages = 256
 
@@ -123,15 +130,18 @@ extension ZeroMQTransport {
     private func endExcessiveConnections(now: UInt64) throws -> Bool {
         var ended = 0
         var forgotten = 0
+        mostHeld = 0
         for socket in [bound.publisher, bound.router]
         where try socket.takeEvents(limit: Self.eventsAtOnce, now: now) {
             ended += socket.watch.endExcessive(now: now)
+            mostHeld = max(mostHeld, socket.watch.mostHeld)
             forgotten += socket.watch.forgottenCount
         }
         for link in polled.flatMap(\.links) {
             for socket in [link.subscriber, link.dealer] {
                 try takeEvents(of: socket)
                 ended += socket.watch.endExcessive(now: now)
+                mostHeld = max(mostHeld, socket.watch.mostHeld)
             }
         }
         statistics.connectionsEnded += ended

@@ -97,6 +97,9 @@ public final class ZeroMQTransport: Transport {
     /// process has held since it was done.
     var nextLookAt: UInt64 = 0
     var leastPages = 0
+    /// The most that one connection held then, and until when they are asked often.
+    var mostHeld = 0
+    var alertUntil: UInt64 = 0
     /// When what ended connections had held is given back to the system.
     var givingBackAt: UInt64?
     /// When links are next looked at that have come to nothing, in monotonic milliseconds.
