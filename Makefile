@@ -17,6 +17,10 @@ SHORT_END_TO_END = Partition|Crash|Pin|Count|Relationship|Mistake
 MUTANT_SAMPLE = dot-reused save-not-synced tie-by-arrival dangling-shown join-keeps-overwritten \
 	tombstone-early hash-order queue-unbounded
 
+# With Swift's own libraries in the program. All that builds for release says the same, or each would build
+# everything again.
+RELEASE = $(SWIFT) build -c release --static-swift-stdlib
+
 .PHONY: all dependencies build release laboratory test slow simulate soak mutants misuse fuzz fuzz-soak \
 	thread-sanitizer demo benchmark \
 	benchmark-peers deploy-check lint format verify clean
@@ -32,12 +36,12 @@ build: dependencies
 
 release: dependencies
 	@echo "Building for release (the first time takes some minutes: all packages are built)..."
-	$(SWIFT) build -c release --product tributary
+	$(RELEASE) --product tributary
 
 # The laboratory: the simulator and the demo. Nothing of it is in the program.
 laboratory: dependencies
 	@echo "Building the laboratory for release (the first time takes some minutes)..."
-	$(SWIFT) build -c release --product tributary-lab
+	$(RELEASE) --product tributary-lab
 
 # All but what takes long: see `slow`.
 test: dependencies
@@ -60,11 +64,11 @@ slow:
 	$(MAKE) simulate SEEDS=1000 FIRST=1
 
 simulate: laboratory
-	@"$$($(SWIFT) build -c release --show-bin-path)/tributary-lab" simulate \
+	@"$$($(RELEASE) --show-bin-path)/tributary-lab" simulate \
 		--seeds $(FIRST)...$$(($(FIRST) + $(SEEDS) - 1)) --check-replay 20 --require-beacons
 
 soak: laboratory
-	@"$$($(SWIFT) build -c release --show-bin-path)/tributary-lab" simulate \
+	@"$$($(RELEASE) --show-bin-path)/tributary-lab" simulate \
 		--seeds $(SOAK_FIRST)...$$(($(SOAK_FIRST) + $(SOAK_SEEDS) - 1)) --require-beacons
 	$(SWIFT) build --build-tests
 	@SWIFT="$(SWIFT)" TRIBUTARY_SOAK=1 TRIBUTARY_KILL_POINTS=300 Tests/run '^EndToEndTests\.'
@@ -102,15 +106,15 @@ demo: dependencies
 
 benchmark: dependencies
 	@echo "Building for release..."
-	$(SWIFT) build -c release
-	@"$$($(SWIFT) build -c release --show-bin-path)/tributary-benchmark" all
+	$(RELEASE)
+	@"$$($(RELEASE) --show-bin-path)/tributary-benchmark" all
 
 # Beside PostgreSQL with pglogical, which it installs where it may.
 benchmark-peers: dependencies
 	@sh deploy/benchmark/prepare install
 	@echo "Building for release..."
-	$(SWIFT) build -c release
-	@"$$($(SWIFT) build -c release --show-bin-path)/tributary-benchmark" peers
+	$(RELEASE)
+	@"$$($(RELEASE) --show-bin-path)/tributary-benchmark" peers
 
 # With the program that is built already; what lacks a tool on this machine is skipped and said so.
 deploy-check:

@@ -20,7 +20,8 @@ struct HTTPRouter: Sendable {
         /// Whether what it reads is short by its nature, so that it waits for no other read, and its
         /// answer is never refused for its length. What writes is so: it may have been done.
         var isBrief = false
-        /// Whether a short request is handled in the event loop of its connection.
+        /// Whether a short request is handled in the event loop of its connection. What it reads is read,
+        /// and rendered, on a thread for reading.
         var isInLoop = false
         let handler: Handler
     }
@@ -132,7 +133,7 @@ struct HTTPRouter: Sendable {
             switch (segments[1], segments[3]) {
             case ("objects", _):
                 let parameters = ["generation", "after", "versions", "timeoutSeconds"]
-                return [Endpoint("GET", .read, parameters) { try await objects.get($0) }]
+                return [Endpoint("GET", .read, parameters) { try await objects.get($0) }.inLoop]
             case ("conflicts", "resolution"):
                 return [Endpoint("POST", .write) { try await conflicts.resolve(segments[2], $0) }]
             case ("members", "departure"):
@@ -150,10 +151,8 @@ struct HTTPRouter: Sendable {
     private func collection(_ name: String) -> [Endpoint] {
         switch name {
         case "save":
-            var endpoint = Endpoint("POST", .write) { try await saves.post($0) }
-            endpoint.isInLoop = true
-            return [endpoint]
-        case "fetch": return [Endpoint("POST", .read) { try await fetches.post($0) }]
+            return [Endpoint("POST", .write) { try await saves.post($0) }.inLoop]
+        case "fetch": return [Endpoint("POST", .read) { try await fetches.post($0) }.inLoop]
         case "status": return [Endpoint(brief: "GET") { _ in try await status.get() }]
         case "model": return [Endpoint("GET", .read) { _ in model.get() }]
         case "generations": return [Endpoint(brief: "POST") { try await generations.post($0) }]
@@ -207,6 +206,13 @@ struct HTTPRouter: Sendable {
 }
 
 extension HTTPRouter.Endpoint {
+    /// The same, handled in the event loop where the request is short.
+    fileprivate var inLoop: Self {
+        var endpoint = self
+        endpoint.isInLoop = true
+        return endpoint
+    }
+
     /// An endpoint that needs a token of at least that scope.
     init(
         _ method: String, _ scope: HTTPScope, _ parameters: [String]? = [],
