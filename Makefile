@@ -106,14 +106,16 @@ demo: dependencies
 
 benchmark: dependencies
 	@echo "Building for release..."
-	$(RELEASE)
+	$(RELEASE) --product tributary
+	$(RELEASE) --product tributary-benchmark
 	@"$$($(RELEASE) --show-bin-path)/tributary-benchmark" all
 
 # Beside PostgreSQL with pglogical, which it installs where it may.
 benchmark-peers: dependencies
 	@sh deploy/benchmark/prepare install
 	@echo "Building for release..."
-	$(RELEASE)
+	$(RELEASE) --product tributary
+	$(RELEASE) --product tributary-benchmark
 	@"$$($(RELEASE) --show-bin-path)/tributary-benchmark" peers
 
 # With the program that is built already; what lacks a tool on this machine is skipped and said so.
