@@ -22,6 +22,10 @@ extension EndToEnd.ClockTests {
         for name in ["faketime_shm_\(pid)", "sem.faketime_sem_\(pid)"] {
             try? FileManager.default.removeItem(atPath: "/dev/shm/\(name)")
         }
+        // Under the library a timer may never go off, by which a save waits while it is held back.
+        try await eventually("saves are not held back") {
+            try await node.status()["savesRefused"]?.object?["code"] != .string("recovering")
+        }
     }
 
     private func save(_ name: String, on node: NodeHandle) async throws -> (
