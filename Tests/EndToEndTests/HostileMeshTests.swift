@@ -146,6 +146,35 @@ extension EndToEnd.HostileMeshTests {
         }
     }
 
+    /// A node looks less often where nobody has connected for a while.
+    @Test("after a rest, empty parts without end cost no more than 96 MiB")
+    func emptyPartsAfterRest() async throws {
+        try await TestCluster.with(nodes: 2) { cluster in
+            try await cluster.waitForConvergence()
+            let node = cluster.node(1)
+            let before = node.residentBytes
+            let parts = [UInt8]((0..<32_768).flatMap { _ in [0x01, 0x00] as [UInt8] })
+            let strangers = try (0..<4).map { _ in
+                try connection(to: node.exchangePort, as: "DEALER")
+            }
+            try await Task.sleep(for: .milliseconds(2_500))
+            let peak = Peak()
+            await withTaskGroup(of: Void.self) { group in
+                for stranger in strangers {
+                    group.addTask {
+                        for _ in 0..<1_000 {
+                            guard (try? stranger.send(parts)) != nil else { break }
+                            peak.note(node.residentBytes)
+                        }
+                    }
+                }
+            }
+            print("after a rest: \((peak.value - before) >> 20) MiB at most")
+            #expect(peak.value - before < 96 << 20, "\(peak.value - before)")
+            try await expectServing(cluster)
+        }
+    }
+
     @Test("two thousand connections of one peer cost no memory, and the others are heard")
     func manyConnections() async throws {
         try await TestCluster.with(nodes: 2) { cluster in

@@ -53,8 +53,7 @@ extension MeshSuites {
                     })
             }
             for transport in mesh.transports {
-                transport.nextWatchAt = 0
-                transport.nextLookAt = 0
+                transport.pace.hurry()
                 _ = try transport.poll(timeoutMilliseconds: 1)
             }
             return mesh.transports.flatMap { transport in

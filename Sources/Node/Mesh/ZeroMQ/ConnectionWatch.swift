@@ -91,7 +91,8 @@ struct ConnectionWatch {
     private let bounds: Bounds
     /// In the order in which they began; until the library has closed them.
     private var connections: [Connection] = []
-    private var lastNumber: UInt64 = 0
+    /// How many have begun.
+    private(set) var lastNumber: UInt64 = 0
     /// How many the library keeps though they have been closed for a second, by the last look.
     ///
     /// It forgets to close a connection whose name another has taken over, once it has stopped reading it.

@@ -12,11 +12,21 @@ final class MemoryGauge {
 
     /// Resident pages of 4 KiB; nil where the system does not tell.
     var pages: Int? {
-        var text = [UInt8](repeating: 0, count: 128)
-        let count = pread(descriptor, &text, text.count, 0)
-        guard count > 0 else { return nil }
-        let fields = text.prefix(count).split(separator: UInt8(ascii: " "))
-        guard fields.count > 1 else { return nil }
-        return Int(String(decoding: fields[1], as: UTF8.self))
+        withUnsafeTemporaryAllocation(byteCount: 128, alignment: 1) { text in
+            let count = pread(descriptor, text.baseAddress, text.count, 0)
+            guard count > 0 else { return nil }
+            // The second of several numbers.
+            var isSecond = false
+            var pages = 0
+            for byte in text.prefix(count) {
+                if byte == UInt8(ascii: " ") {
+                    if isSecond { return pages }
+                    isSecond = true
+                } else if isSecond {
+                    pages = pages &* 10 &+ Int(byte) &- Int(UInt8(ascii: "0"))
+                }
+            }
+            return nil
+        }
     }
 }

@@ -28,14 +28,12 @@ extension ZeroMQTransport {
             // Another list is polled then; the next poll finds what waits.
             if renewLostLinks(now: now) || wasEndingOwed { return [] }
         }
-        if now >= nextWatchAt {
-            if try look(now: now) { return [] }
-        }
+        if now >= pace.nextAt, try look(now: now) { return [] }
         guard isReady else { return [] }
         var frames: [IncomingFrame] = []
         for (place, socket) in [bound.publisher, bound.router].enumerated()
         where waiting.isReady(waiting.count - 2 + place) {
-            _ = try socket.takeEvents(limit: Self.eventsAtOnce, now: now)
+            _ = try takeEvents(of: socket, now: now)
         }
         var index = 1
         if let gatekeeper {
@@ -60,52 +58,28 @@ extension ZeroMQTransport {
     /// Waits until a socket is ready, or for so long, and looks at connections meanwhile: a message that
     /// never ends wakes nobody.
     private func wait(milliseconds: Int) throws -> Bool {
-        let end = milliseconds < 0 ? .max : MonotonicClock.milliseconds + UInt64(milliseconds)
+        var now = MonotonicClock.milliseconds
+        let end = milliseconds < 0 ? .max : now + UInt64(milliseconds)
         while true {
-            let left = min(end - min(end, MonotonicClock.milliseconds), UInt64(watchPause))
+            let left = min(end - min(end, now), pace.pause(now: now))
             if try waiting.wait(milliseconds: Int(left)) { return true }
-            let now = MonotonicClock.milliseconds
+            now = MonotonicClock.milliseconds
             guard now < end else { return false }
-            if now >= nextWatchAt, try look(now: now) { return false }
+            if now >= pace.nextAt, try look(now: now) { return false }
         }
     }
 
     /// Ends connections that are too much, and gives back what was held for those that were.
     ///
-    /// To ask every connection takes some tens of system calls. So it is done when the process holds more
-    /// memory than at the last time, while one of them holds more than an honest peer's usually does and
-    /// some time after, for what was given back is taken again without growing, and else now and then.
-    ///
     /// - Returns: as ``endExcessiveConnections(now:)``.
     private func look(now: UInt64) throws -> Bool {
-        nextWatchAt = now + UInt64(watchPause)
         giveBackMemory(now: now)
-        let pages = memory.pages
-        if let pages, now < nextLookAt, pages < leastPages + Self.grownPages {
-            leastPages = min(leastPages, pages)
-            return false
-        }
-        leastPages = pages ?? 0
-        let isListAnother = try endExcessiveConnections(now: now)
-        if mostHeld > Self.usualBytes { alertUntil = now + Self.alertMilliseconds }
-        nextLookAt = now < alertUntil ? now : now + Self.lookPause
+        guard pace.mustAsk(pages: memory.pages, now: now) else { return false }
+        let (isListAnother, mostHeld) = try endExcessiveConnections(now: now)
+        pace.noteHeld(mostHeld, now: now)
         return isListAnother
     }
 
-    /// How often every connection is asked what it holds though the process holds no more, in
-    /// milliseconds.
-    private static let lookPause: UInt64 = 200
-    /// What one connection usually holds at the most: a short frame that is on its way.
-    private static let usualBytes = 64 << 10
-    /// How long they are asked often after one has held more, in milliseconds.
-    private static let alertMilliseconds: UInt64 = 2_000
-    /// How many pages more are a reason to ask: 1 MiB.
-    private static let grownPages = 256
-
-    /// How often it is asked what the process holds, in milliseconds. What comes in this time over
-    /// the loopback interface is some tens of megabytes; without keys the library makes about seven
-    /// of what comes in its shorter pause.
-    private var watchPause: Int { settings.keys == nil ? 10 : 50 }
     /// How long after connections were ended for what they held the library has given it up, in
     /// milliseconds.
     private static let givingBackMilliseconds: UInt64 = 200
@@ -126,13 +100,16 @@ extension ZeroMQTransport {
     /// Ends the connections that have the library hold more than a peer that keeps to the protocol
     /// ever does; see ``ConnectionWatch``.
     ///
-    /// - Returns: whether all that others made were ended, so that what is polled is another list now.
-    private func endExcessiveConnections(now: UInt64) throws -> Bool {
+    /// - Returns: whether all that others made were ended, so that what is polled is another list now, and
+    ///   the most that one held, in bytes.
+    private func endExcessiveConnections(
+        now: UInt64
+    ) throws -> (isListAnother: Bool, mostHeld: Int) {
         var ended = 0
         var forgotten = 0
-        mostHeld = 0
+        var mostHeld = 0
         for socket in [bound.publisher, bound.router]
-        where try socket.takeEvents(limit: Self.eventsAtOnce, now: now) {
+        where try takeEvents(of: socket, now: now) {
             ended += socket.watch.endExcessive(now: now)
             mostHeld = max(mostHeld, socket.watch.mostHeld)
             forgotten += socket.watch.forgottenCount
@@ -147,12 +124,12 @@ extension ZeroMQTransport {
         statistics.connectionsEnded += ended
         if ended > 0 { givingBackAt = givingBackAt ?? now + Self.givingBackMilliseconds }
         guard forgotten > settings.limits.forgottenConnections, now >= nextClearingAt else {
-            return false
+            return (false, mostHeld)
         }
         nextClearingAt = now + Self.clearingMilliseconds
         statistics.connectionsEnded += forgotten
         endIncomingConnections()
-        return true
+        return (true, mostHeld)
     }
 
     /// Takes note of the connection on which a node asks, and ends the oldest of too many.
@@ -200,6 +177,13 @@ extension ZeroMQTransport {
         waiting = SocketPoll(wakeup, sockets)
     }
 
+    /// - Returns: whether those were all that waited.
+    private func takeEvents(of socket: BoundSocket, now: UInt64) throws(ZeroMQError) -> Bool {
+        let former = socket.watch.lastNumber
+        defer { if socket.watch.lastNumber != former { pace.makeHaste(now: now) } }
+        return try socket.takeEvents(limit: Self.eventsAtOnce, now: now)
+    }
+
     private func takeEvents(of socket: MeshSocket) throws(ZeroMQError) {
         try socket.takeEvents(
             limit: settings.limits.framesPerSocketAndPoll, now: MonotonicClock.milliseconds)
@@ -227,8 +211,7 @@ extension ZeroMQTransport {
                 defer { isName = false }
                 if isName { return }
                 if bound.router.watch.note(part, isEncrypted: settings.keys != nil) { return }
-                _ = try bound.router.takeEvents(
-                    limit: Self.eventsAtOnce, now: MonotonicClock.milliseconds)
+                _ = try takeEvents(of: bound.router, now: MonotonicClock.milliseconds)
                 bound.router.watch.note(part, isEncrypted: settings.keys != nil)
             }
             guard let message else { return }

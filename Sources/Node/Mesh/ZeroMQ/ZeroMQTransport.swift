@@ -90,16 +90,9 @@ public final class ZeroMQTransport: Transport {
     /// When connections that the library forgets may be ended again, in monotonic milliseconds.
     var nextClearingAt: UInt64 = 0
     var refusals = RefusalBook()
-    /// When connections are next looked at that may hold too much, in monotonic milliseconds.
-    var nextWatchAt: UInt64 = 0
+    /// When it is looked after what connections hold.
+    var pace: WatchPace
     let memory = MemoryGauge()
-    /// When every connection is asked what it holds, in monotonic milliseconds, and the least that the
-    /// process has held since it was done.
-    var nextLookAt: UInt64 = 0
-    var leastPages = 0
-    /// The most that one connection held then, and until when they are asked often.
-    var mostHeld = 0
-    var alertUntil: UInt64 = 0
     /// When what ended connections had held is given back to the system.
     var givingBackAt: UInt64?
     /// When links are next looked at that have come to nothing, in monotonic milliseconds.
@@ -122,6 +115,7 @@ public final class ZeroMQTransport: Transport {
         wakeup = try Wakeup()
         context = try ZeroMQContext(sockets: settings.limits.sockets)
         routes = RouteTable(capacity: settings.limits.rememberedRoutes)
+        pace = WatchPace(isKeyed: settings.keys != nil)
         // The gatekeeper must stand before anything is bound: without it libzmq lets everyone in.
         gatekeeper = settings.keys == nil ? nil : try Gatekeeper(in: context)
         for peer in settings.listed { _ = gatekeeper?.admit(peer.publicKeys, as: peer.node) }
