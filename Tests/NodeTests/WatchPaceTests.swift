@@ -34,10 +34,13 @@ struct WatchPaceTests {
     func idle(isKeyed: Bool) {
         let watch = Watch(isKeyed: isKeyed)
         #expect(watch.asks(0))
-        #expect(watch.pauses(from: 3_000, to: 10_000) == [50])
+        #expect(watch.pauses(from: 3_000, to: 10_000) == [100])
+        #expect(watch.asks(11_000))
+        #expect(!watch.asks(11_999))
+        #expect(watch.asks(12_000))
     }
 
-    @Test("Without keys they are short for two seconds after somebody has connected")
+    @Test("They are short for two seconds after somebody has connected, and shorter without keys")
     func connected() {
         let watch = Watch()
         _ = watch.pauses(from: 0, to: 5_000)
@@ -45,7 +48,7 @@ struct WatchPaceTests {
         watch.pace.makeHaste(now: 4_960)
         #expect(watch.pace.nextAt == 4_970)
         #expect(watch.pauses(from: 4_970, to: 6_950) == [10])
-        #expect(watch.pauses(from: 6_960, to: 9_000) == [50])
+        #expect(watch.pauses(from: 6_960, to: 9_000) == [100])
         let keyed = Watch(isKeyed: true)
         keyed.pace.makeHaste(now: 5_000)
         #expect(keyed.pauses(from: 5_000, to: 6_000) == [50])
@@ -72,6 +75,7 @@ struct WatchPaceTests {
         #expect(watch.asks(6_999))
         #expect(watch.asks(7_000))
         #expect(!watch.asks(7_199))
+        #expect(watch.asks(8_000))
     }
 
     @Test("Where the system does not tell what the process holds, all are asked at each look")

@@ -15,6 +15,8 @@ internal import Synchronization
 final class NodeLoop {
     /// How often the loop gives the core the time.
     static let tickMilliseconds: UInt64 = 50
+    /// The same where nothing has happened since, and nobody waits.
+    static let quietTickMilliseconds: UInt64 = 200
     /// How often it is looked how long transactions wait to become stable.
     static let secondMilliseconds: UInt64 = 1_000
     /// How many polls are drained before other work gets its turn.
@@ -44,6 +46,8 @@ final class NodeLoop {
     private let startedAt = MonotonicClock.milliseconds
     private let beganAt: UInt64
     private var nextTickAt: UInt64 = 0
+    /// Whether nothing was taken in nor done since the last tick.
+    private var isQuiet = false
     private var nextSecondAt: UInt64 = 0
     private var isStopping = false
     /// Whether the alarms were raised that are raised once until what they tell of is over.
@@ -95,8 +99,16 @@ final class NodeLoop {
     }
 
     private func feed(_ input: NodeInput) throws {
+        endQuiet()
         try carryOut(core.handle(input, now: MonotonicClock.milliseconds))
         try carryOut(core.settleSending(now: MonotonicClock.milliseconds))
+    }
+
+    /// Has the next tick come soon: something has happened.
+    private func endQuiet() {
+        guard isQuiet else { return }
+        isQuiet = false
+        nextTickAt = min(nextTickAt, MonotonicClock.milliseconds + Self.tickMilliseconds)
     }
 
     // MARK: - What comes in
@@ -146,13 +158,19 @@ final class NodeLoop {
 
     private func tick() throws {
         let now = MonotonicClock.milliseconds
-        nextTickAt = now + Self.tickMilliseconds
+        let wasQuiet = isQuiet
+        isQuiet = true
         shared.acknowledgements.update(core.confirmations)
         shared.acknowledgements.expire(now: now)
-        try feed(
-            .tick(
-                wallMilliseconds: MonotonicClock.wallMilliseconds,
-                awaited: shared.acknowledgements.awaitedPeers))
+        let awaited = shared.acknowledgements.awaitedPeers
+        nextTickAt =
+            now
+            + (wasQuiet && awaited.isEmpty ? Self.quietTickMilliseconds : Self.tickMilliseconds)
+        let actions = core.handle(
+            .tick(wallMilliseconds: MonotonicClock.wallMilliseconds, awaited: awaited), now: now)
+        if !actions.isEmpty { endQuiet() }
+        try carryOut(actions)
+        try carryOut(core.settleSending(now: MonotonicClock.milliseconds))
         if now >= nextSecondAt {
             nextSecondAt = now + Self.secondMilliseconds
             stabilityReport = stabilityWatch.note(

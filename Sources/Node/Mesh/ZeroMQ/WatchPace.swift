@@ -5,20 +5,22 @@
 // time after, for what was given back is taken again without growing, and else now and then.
 //
 // How often it is asked what the process holds decides how much may come between: some tens of megabytes
-// over the loopback interface, of which the library makes some times more where there are no keys. So there
-// it is asked more often while something may be wrong: after a connection came, and after it was found to
-// hold much. Milliseconds are those of ``MonotonicClock``, here as elsewhere.
+// over the loopback interface, of which the library makes some times more where there are no keys. So it is
+// asked more often while something may be wrong: after a connection came, and after one was found to hold
+// much. Milliseconds are those of ``MonotonicClock``, here as elsewhere.
 
 /// The times at which connections are looked after.
 struct WatchPace {
     /// How often it is asked what the process holds, in milliseconds.
-    static let pause: UInt64 = 50
-    /// The same without keys while something may be wrong.
-    static let shortPause: UInt64 = 10
+    static let pause: UInt64 = 100
+    /// The same while something may be wrong, with keys and without.
+    static let shortPauses: (keyed: UInt64, unkeyed: UInt64) = (50, 10)
     /// How long something may be wrong after there was a reason to think so, in milliseconds.
     static let alertMilliseconds: UInt64 = 2_000
     /// How often every connection is asked though the process holds no more, in milliseconds.
-    static let askingPause: UInt64 = 200
+    static let askingPause: UInt64 = 1_000
+    /// The same while something may be wrong.
+    static let shortAskingPause: UInt64 = 200
     /// What one connection usually holds at the most: a short frame that is on its way.
     static let usualBytes = 64 << 10
     /// How many pages more are a reason to ask: 1 MiB.
@@ -31,7 +33,7 @@ struct WatchPace {
     private var leastPages = 0
     /// Until when each look asks every connection.
     private var askingUntil: UInt64 = 0
-    /// Until when looks come after short pauses.
+    /// Until when pauses are short.
     private var hastyUntil: UInt64 = 0
     private let isKeyed: Bool
 
@@ -40,13 +42,15 @@ struct WatchPace {
 
     /// How long it is now until the next look.
     func pause(now: UInt64) -> UInt64 {
-        !isKeyed && now < hastyUntil ? Self.shortPause : Self.pause
+        guard now < hastyUntil else { return Self.pause }
+        return isKeyed ? Self.shortPauses.keyed : Self.shortPauses.unkeyed
     }
 
     /// Shortens the pauses for a while: somebody has connected, or something looks wrong.
     mutating func makeHaste(now: UInt64) {
         hastyUntil = now + Self.alertMilliseconds
         nextAt = min(nextAt, now + pause(now: now))
+        nextAskingAt = min(nextAskingAt, now + Self.shortAskingPause)
     }
 
     /// Begins a look.
@@ -72,7 +76,8 @@ struct WatchPace {
             askingUntil = now + Self.alertMilliseconds
             makeHaste(now: now)
         }
-        nextAskingAt = now < askingUntil ? now : now + Self.askingPause
+        let pause = now < hastyUntil ? Self.shortAskingPause : Self.askingPause
+        nextAskingAt = now < askingUntil ? now : now + pause
     }
 
     /// Has the next look come at once, and ask every connection.
