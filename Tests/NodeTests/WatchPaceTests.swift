@@ -10,7 +10,7 @@ struct WatchPaceTests {
 
         init(isKeyed: Bool = false) { pace = WatchPace(isKeyed: isKeyed) }
 
-        /// Whether a look asks every connection, of which one holds so many bytes.
+        /// Whether a look asks every connection; one of them holds so many bytes.
         func asks(_ now: UInt64, pages: Int? = 1_000, held: Int = 0) -> Bool {
             guard pace.mustAsk(pages: pages, now: now) else { return false }
             pace.noteHeld(held, now: now)

@@ -5,9 +5,8 @@
 // time after, for what was given back is taken again without growing, and else now and then.
 //
 // How often it is asked what the process holds decides how much may come between: some tens of megabytes
-// over the loopback interface, of which the library makes some times more where there are no keys. So it is
-// asked more often while something may be wrong: after a connection came, and after one was found to hold
-// much. Milliseconds are those of ``MonotonicClock``, here as elsewhere.
+// over the loopback interface. Without keys the library makes some times more of that. So it is asked more
+// often while something may be wrong: after a connection came, and after one was found to hold much. Milliseconds are those of ``MonotonicClock``, here as elsewhere.
 
 /// The times at which connections are looked after.
 struct WatchPace {
