@@ -400,7 +400,7 @@ public final class PersistentStoreCoordinator: Sendable {
     private static func upkeep<Value: Sendable>(
         _ isAlone: Bool, _ work: @escaping @Sendable (StoreEngine) throws -> Value,
         _ completion: @escaping @Sendable (Result<Value, any Error>) -> Void
-    ) -> GroupCommit.Job {
+    ) -> CommitJob {
         let value = OutcomeBox<Value>()
         return .maintain({ engine in value.complete(.success(try work(engine))) }, isAlone: isAlone)
         { result in

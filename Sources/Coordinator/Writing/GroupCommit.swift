@@ -1,5 +1,4 @@
 import GRDB
-import GRDBSQLite
 package import Merge
 import Synchronization
 
@@ -36,78 +35,9 @@ package struct ApplyResult: Sendable {
 /// `@unchecked Sendable`: `engine` is touched on the writer queue only, inside ``drain(atMost:)`` and
 /// ``finish()``, but for its constant `actor`; everything else is behind a mutex.
 final class GroupCommit: @unchecked Sendable {
-    enum Limits {
-        /// The most jobs that may wait. Past it callers get an error, before memory runs out.
-        static let waitingJobs = 20_000
-        /// Jobs in a group, and their operations: what bounds the time until the first of them is
-        /// acknowledged. A longer save is alone in its group.
-        static let jobsInGroup = 512
-        static let operationsInGroup = 5_000
-        /// Groups that a blocked caller commits for others before it hands over: its own save is
-        /// in the first.
-        static let groupsByCaller = 4
-        /// The operations of a short job, and the bytes of a short transaction.
-        static let shortOperations = 64
-        static let shortBytes = 64 << 10
-        /// A commit that takes this long, in milliseconds, shows that the disk is not quick.
-        static let longCommit: UInt64 = 20
-        /// For how many commits after such a one the queue leads.
-        static let commitsByQueue = 100
-    }
-
-    /// A job that waits.
-    enum Job: Sendable {
-        case save(
-            make: @Sendable (StoreEngine) throws -> SaveRequest, size: Int,
-            completion: @Sendable (Result<SaveResult, any Error>) -> Void)
-        case apply(
-            [EncodedTransaction], completion: @Sendable (Result<ApplyResult, any Error>) -> Void)
-        case makeDurable(completion: @Sendable (Result<Void, any Error>) -> Void)
-        /// Where it is to be alone in its group, no other job fails with it.
-        case maintain(
-            @Sendable (StoreEngine) throws -> Void, isAlone: Bool,
-            completion: @Sendable (Result<Void, any Error>) -> Void)
-
-        var size: Int {
-            switch self {
-            case .save(_, let size, _): size
-            case .apply(let transactions, _):
-                transactions.reduce(0) { $0 + $1.transaction.changes.count }
-            case .makeDurable: 1
-            case .maintain(_, let isAlone, _): isAlone ? Limits.operationsInGroup + 1 : 1
-            }
-        }
-
-        /// Whether a caller that may not wait long may do it.
-        var isShort: Bool {
-            switch self {
-            case .save(_, let size, _): size <= Limits.shortOperations
-            case .apply(let transactions, _):
-                size <= Limits.shortOperations
-                    && transactions.reduce(0) { $0 + $1.bytes.count } <= Limits.shortBytes
-            case .makeDurable, .maintain: false
-            }
-        }
-
-        /// Whether it may fail, or wait for the disk, by itself: saves are not in one group with it.
-        var isUpkeep: Bool {
-            switch self {
-            case .save, .apply: false
-            case .makeDurable, .maintain: true
-            }
-        }
-
-        var isSave: Bool { if case .save = self { true } else { false } }
-
-        func fail(_ error: any Error) {
-            switch self {
-            case .save(_, _, let completion): completion(.failure(error))
-            case .apply(_, let completion): completion(.failure(error))
-            case .makeDurable(let completion): completion(.failure(error))
-            case .maintain(_, _, let completion): completion(.failure(error))
-            }
-        }
-    }
+    /// Groups that a blocked caller commits for others before it hands over: its own save is in the
+    /// first.
+    private static let groupsByCaller = 4
 
     /// The state of the last commit, for others to read.
     struct Published {
@@ -123,24 +53,12 @@ final class GroupCommit: @unchecked Sendable {
     }
 
     private struct Waiting {
-        var jobs: [Job] = []
+        var queue = CommitQueue()
         var stopped: CoordinatorError?
         /// With what the disk failed first, for whatever reason it was stopped before.
         var diskFailure: CoordinatorError?
         /// Whether it stopped at a commit whose outcome nobody knows.
         var isOutcomeUnknown = false
-        /// Whether somebody leads. The one that sets it works off jobs until there are none, and
-        /// clears it in the same look at the list, so that no job is left behind.
-        var isLed = false
-        /// How many commits more the queue leads, for the disk was not quick.
-        var commitsByQueue = 0
-    }
-
-    /// Which jobs a leader takes.
-    private enum Reach {
-        case all
-        /// Short ones, and only while the disk is quick.
-        case short
     }
 
     private let engine: StoreEngine
@@ -190,25 +108,25 @@ final class GroupCommit: @unchecked Sendable {
     var current: Published { published.withLock { $0 } }
 
     /// How many jobs wait.
-    var waitingCount: Int { waiting.withLock(\.jobs.count) }
+    var waitingCount: Int { waiting.withLock(\.queue.jobs.count) }
 
     // MARK: Enqueuing
 
     /// Enqueues a job, and works off what waits where nobody else does; its completion may be
     /// called on another thread, and later.
-    func runBlocking(_ job: Job) { runBlocking([job]) }
+    func runBlocking(_ job: CommitJob) { runBlocking([job]) }
 
     /// Enqueues jobs in one step, so that no other comes between them, and works them off
     /// likewise.
-    func runBlocking(_ jobs: [Job]) {
+    func runBlocking(_ jobs: [CommitJob]) {
         guard enqueue(jobs) else { return }
-        let groups = worksAlone ? .max : Limits.groupsByCaller
+        let groups = worksAlone ? .max : Self.groupsByCaller
         pool.writeWithoutTransaction { _ in drain(.all, atMost: groups) }
     }
 
     /// Enqueues a job; its completion is called on the writer queue. Where a caller works off all
     /// there is, that has happened when this returns, unless it is called from such a completion.
-    func run(_ job: Job) {
+    func run(_ job: CommitJob) {
         guard enqueue([job]) else { return }
         if job.isShort || worksAlone { leadShortly() } else { leadByQueue() }
     }
@@ -219,7 +137,7 @@ final class GroupCommit: @unchecked Sendable {
         size: Int, _ make: @escaping @Sendable (StoreEngine) throws -> SaveRequest
     ) async throws -> SaveResult {
         let outcome = AwaitedOutcome<SaveResult>()
-        let job = Job.save(make: make, size: size) { outcome.complete($0) }
+        let job = CommitJob.save(make: make, size: size) { outcome.complete($0) }
         if enqueue([job]) {
             guard job.isShort else {
                 leadByQueue()
@@ -240,28 +158,26 @@ final class GroupCommit: @unchecked Sendable {
         guard !worksAlone else {
             return pool.writeWithoutTransaction { _ in drain(.all, atMost: .max) }
         }
-        guard waiting.withLock({ $0.commitsByQueue == 0 }) else { return leadByQueue() }
-        pool.writeWithoutTransaction { _ in drain(.short, atMost: Limits.groupsByCaller) }
+        guard waiting.withLock(\.queue.isDiskQuick) else { return leadByQueue() }
+        pool.writeWithoutTransaction { _ in drain(.short, atMost: Self.groupsByCaller) }
     }
 
     /// Adds jobs to those that wait; fails those that have no room.
     ///
     /// - Returns: whether the caller must lead.
-    private func enqueue(_ jobs: [Job]) -> Bool {
+    private func enqueue(_ jobs: [CommitJob]) -> Bool {
         let (stopped, accepted, leads): (CoordinatorError?, Int, Bool) = waiting.withLock {
             waiting in
             if let stopped = waiting.stopped { return (stopped, 0, false) }
-            let accepted = min(jobs.count, max(0, Limits.waitingJobs - waiting.jobs.count))
-            guard accepted > 0 else { return (nil, 0, false) }
-            waiting.jobs += jobs.prefix(accepted)
-            defer { waiting.isLed = true }
-            return (nil, accepted, !waiting.isLed)
+            let (accepted, leads) = waiting.queue.add(jobs)
+            return (nil, accepted, leads)
         }
         if accepted < jobs.count {
             let refusal =
                 stopped
                 ?? CoordinatorError(
-                    .limitExceeded, "\(Limits.waitingJobs) saves are waiting already; try later.")
+                    .limitExceeded,
+                    "\(CommitQueue.waitingJobs) saves are waiting already; try later.")
             for job in jobs.dropFirst(accepted) { job.fail(refusal) }
         }
         return leads
@@ -293,8 +209,7 @@ final class GroupCommit: @unchecked Sendable {
     func stop(_ reason: CoordinatorError) {
         let left = waiting.withLock { waiting in
             if waiting.stopped == nil { waiting.stopped = reason }
-            defer { waiting.jobs = [] }
-            return waiting.jobs
+            return waiting.queue.takeAll()
         }
         for job in left { job.fail(reason) }
     }
@@ -316,9 +231,9 @@ final class GroupCommit: @unchecked Sendable {
 
     // MARK: Working off
 
-    private func drain(_ reach: Reach, atMost groups: Int) {
+    private func drain(_ reach: CommitQueue.Reach, atMost groups: Int) {
         for _ in 0..<groups {
-            guard let group = takeGroup(reach) else { return }
+            guard let group = waiting.withLock({ $0.queue.takeGroup(reach) }) else { return }
             if group.isEmpty { break }
             commit(group)
             restartLogIfAsked()
@@ -326,42 +241,11 @@ final class GroupCommit: @unchecked Sendable {
         leadByQueue()
     }
 
-    private func commit(_ group: [Job]) {
+    private func commit(_ group: [CommitJob]) {
         let begun = clock()
         write(group)
-        let isLong = clock() >= begun + Limits.longCommit
-        waiting.withLock { waiting in
-            waiting.commitsByQueue =
-                isLong ? Limits.commitsByQueue : max(0, waiting.commitsByQueue - 1)
-        }
-    }
-
-    /// The most jobs from the front that go together, within bounds; empty if the first is out of reach,
-    /// nil if none waits.
-    private func takeGroup(_ reach: Reach) -> [Job]? {
-        waiting.withLock { waiting in
-            guard let first = waiting.jobs.first else {
-                waiting.isLed = false
-                return nil
-            }
-            if reach == .short, waiting.commitsByQueue > 0 { return [] }
-            var count = 0
-            var size = 0
-            var (hasSaves, hasUpkeep) = (first.isSave, first.isUpkeep)
-            for job in waiting.jobs {
-                hasSaves = hasSaves || job.isSave
-                hasUpkeep = hasUpkeep || job.isUpkeep
-                guard count < Limits.jobsInGroup, !(hasSaves && hasUpkeep),
-                    reach == .all || job.isShort,
-                    count == 0 || size + job.size <= Limits.operationsInGroup
-                else { break }
-                size += job.size
-                count += 1
-            }
-            let group = Array(waiting.jobs[0..<count])
-            waiting.jobs.removeFirst(count)
-            return group
-        }
+        let taken = clock() - begun
+        waiting.withLock { $0.queue.noteCommit(milliseconds: taken) }
     }
 
     /// What the jobs of a group have come to, before it is committed.
@@ -376,15 +260,11 @@ final class GroupCommit: @unchecked Sendable {
 
     /// Does the jobs and commits them: one transaction, with a generation for each run of saves and each
     /// run of others.
-    private func write(_ group: [Job]) {
+    private func write(_ group: [CommitJob]) {
         let hasSaves = group.contains(where: \.isSave)
         var outcomes = Outcomes()
         do {
-            if hasSaves {
-                try engine.begin(isDurable: true)
-            } else {
-                try engine.begin(isDurable: false)
-            }
+            try engine.begin(isDurable: hasSaves)
             var rest = group[...]
             while let first = rest.first {
                 let run = rest.prefix { $0.isSave == first.isSave }
@@ -408,19 +288,15 @@ final class GroupCommit: @unchecked Sendable {
             fail(group, outcomes, CoordinatorError(mapping: error))
             return
         }
-        if hasSaves {
-            // Groups that came to nothing have not waited for the disk.
-            publish(isDurable: !notices.isEmpty)
-        } else {
-            publish(isDurable: false)
-        }
+        // Groups that came to nothing have not waited for the disk.
+        publish(isDurable: hasSaves && !notices.isEmpty)
         for (result, completion) in outcomes.saved { completion(result) }
         for notice in notices { onCommit(notice) }
         for completion in outcomes.maintained { completion(.success(())) }
         finish(applied: outcomes.applied, durable: outcomes.durable)
     }
 
-    private func perform(_ job: Job, _ outcomes: inout Outcomes) throws {
+    private func perform(_ job: CommitJob, _ outcomes: inout Outcomes) throws {
         switch job {
         case .save(let make, _, let completion):
             do {
@@ -447,7 +323,7 @@ final class GroupCommit: @unchecked Sendable {
 
     /// Answers the jobs of a group with a commit that failed: whether saves are on the disk is not known,
     /// but where it was full.
-    private func fail(_ group: [Job], _ outcomes: Outcomes, _ error: CoordinatorError) {
+    private func fail(_ group: [CommitJob], _ outcomes: Outcomes, _ error: CoordinatorError) {
         try? engine.rollBack()
         let isKnown = outcomes.saved.isEmpty || error.code == .diskFull
         if !isKnown { waiting.withLock { $0.isOutcomeUnknown = true } }
@@ -523,48 +399,5 @@ final class GroupCommit: @unchecked Sendable {
     private func noteFailure(_ error: CoordinatorError) {
         guard error.code == .inputOutput else { return }
         waiting.withLock { if $0.diskFailure == nil { $0.diskFailure = error } }
-    }
-}
-
-extension CoordinatorError {
-    /// The same error with the file it is about, where its message does not name it yet.
-    func naming(_ path: String) -> CoordinatorError {
-        if message.contains(path) { return self }
-        return CoordinatorError(
-            code, "\(path): \(message)", conflicts: conflicts, failures: failures)
-    }
-
-    /// The meaning of a full disk for a running node.
-    static let diskFullWhileRunning = "The disk is full; nothing was saved, and reads go on."
-
-    /// Makes a typed error of whatever SQLite or GRDB threw.
-    ///
-    /// - Parameter diskFull: what a full disk means there.
-    init(mapping error: any Error, diskFull: String = diskFullWhileRunning) {
-        let primary: Int32
-        let message: String
-        switch error {
-        case let error as CoordinatorError:
-            self = error
-            return
-        case let failure as SQLFailure: (primary, message) = (failure.primary, failure.message)
-        case let failure as DatabaseError:
-            primary = failure.resultCode.rawValue
-            message = failure.message ?? "\(failure)"
-        default: (primary, message) = (SQLITE_IOERR, "\(error)")
-        }
-        switch primary {
-        case SQLITE_FULL:
-            self.init(.diskFull, diskFull)
-        case SQLITE_CORRUPT:
-            self.init(.storeDamaged, "The store is damaged: \(message).")
-        case SQLITE_NOTADB:
-            self.init(
-                .storeDamaged,
-                "It is no Tributary store, or the store's beginning is damaged: \(message).")
-        case SQLITE_BUSY, SQLITE_LOCKED:
-            self.init(.storeInUse, "The store is in use by another process: \(message).")
-        default: self.init(.inputOutput, "SQLite failed: \(message) (\(primary)).")
-        }
     }
 }

@@ -23,13 +23,13 @@ import Testing
 
     init() throws { (x, y) = try EngineNode.pair() }
 
-    private func save(_ name: String, _ request: SaveRequest) -> GroupCommit.Job {
+    private func save(_ name: String, _ request: SaveRequest) -> CommitJob {
         .save(make: { _ in request }, size: request.size) { [outcomes] in
             outcomes.note(name, (try? $0.get()) != nil)
         }
     }
 
-    private func apply(_ name: String, _ transactions: [EncodedTransaction]) -> GroupCommit.Job {
+    private func apply(_ name: String, _ transactions: [EncodedTransaction]) -> CommitJob {
         .apply(transactions) { [outcomes] in
             outcomes.note(name, (try? $0.get())?.rejected.isEmpty ?? false)
         }
@@ -144,7 +144,7 @@ import Testing
     @Test("A short job is done in the thread that brings it, unless commits take long")
     func leading() throws {
         #expect(try Self.isInPlace(pause: 1))
-        #expect(try !Self.isInPlace(pause: GroupCommit.Limits.longCommit))
+        #expect(try !Self.isInPlace(pause: CommitQueue.longCommit))
     }
 
     @Test("A task's short save is done, and so are a thousand at once")
@@ -155,7 +155,7 @@ import Testing
             for number in 0..<1_000 {
                 group.addTask {
                     // Some are too long to be done in place.
-                    let count = number % 50 == 0 ? GroupCommit.Limits.shortOperations + 1 : 1
+                    let count = number % 50 == 0 ? CommitQueue.shortOperations + 1 : 1
                     _ = try await coordinator.save(
                         SaveRequest(
                             operations: (1...count).map {
