@@ -112,7 +112,7 @@ package struct NodeCore {
 
     /// Each agreed peer's vector on disk, as it last said: acknowledgements rest on it.
     package var confirmations: [(node: NodeID, vector: VersionVector)] {
-        replicator.status.peers.filter(\.isAgreed).map { ($0.node, $0.durable) }
+        replicator.confirmations
     }
 
     /// Takes in an event and answers with what is to be done, in order.

@@ -213,3 +213,13 @@ package struct ReplicatorGauges: Hashable, Sendable {
     /// Frames refused or ignored for any reason, since the start.
     package var ignoredCount: UInt64 = 0
 }
+
+extension Replicator {
+    /// Each agreed peer's vector on disk, as it last said.
+    ///
+    /// The node asks after all frames. So this is no part of ``status``, which looks at each pair of
+    /// members.
+    package var confirmations: [(node: NodeID, vector: VersionVector)] {
+        peers.filter(\.isAgreed).map { ($0.node, $0.durable) }
+    }
+}

@@ -1,6 +1,7 @@
 import Merge
-import Replication
 import Testing
+
+@testable import Replication
 
 @Suite("A report counts, or says why it does not")
 struct StabilityTests {
@@ -29,6 +30,31 @@ struct StabilityTests {
         let saved = node.save(1)
         #expect(node.stable().contains(saved))
         #expect(node.effects.contains(.stable(node.store.vector)))
+    }
+
+    @Test("Only agreed peers confirm, with what they have on disk")
+    func confirmations() {
+        var (node, saved) = Self.saving()
+        #expect(node.replicator.confirmations.isEmpty)
+        node.heads(Self.third, [], vector: [saved])
+        node.heads(Self.second, [saved])
+        let all = node.replicator.confirmations
+        #expect(all.map(\.node) == [World.id(2), World.id(3)])
+        #expect(all.map { $0.vector.contains(saved) } == [true, false])
+        node.heads(Self.third, met: [Self.own, ActorID(2, 21)])
+        #expect(node.replicator.confirmations.map(\.node) == [World.id(3)])
+    }
+
+    @Test("A report has met exactly the incarnations that it lists", arguments: 0...9)
+    func met(count: Int) {
+        let met = (0..<count).map { ActorID(2 * $0 + 2, UInt64($0) + 7) }
+        let report = Report(
+            actor: Self.own, vector: VersionVector(), recorded: VersionVector(), met: met,
+            recovery: .none)
+        for number in 1...2 * count + 3 {
+            let node = World.id(number)
+            #expect(report.met(node) == met.first { $0.node == node })
+        }
     }
 
     @Test("A transaction that every member reports is stable, and is announced once")
