@@ -181,6 +181,13 @@ struct NodeMetrics {
         .counter("tributary_frames_sent_total", "Frames sent.") {
             UInt64(max(0, $0.status.transport.framesSent))
         },
+        .counter("tributary_frame_bytes_received_total", "Bytes of the frames received.") {
+            UInt64(max(0, $0.status.transport.bytesReceived))
+        },
+        .counter(
+            "tributary_frame_bytes_sent_total",
+            "Bytes of the frames sent; a published frame counts once."
+        ) { UInt64(max(0, $0.status.transport.bytesSent)) },
         .counter(
             "tributary_frames_dropped_total",
             "Frames not sent because the queue was full or no connection was up."
