@@ -39,7 +39,9 @@ struct TributaryCommand: AsyncParsableCommand {
     static func run(_ arguments: [String]) async -> Int32 {
         await Program.run(
             Self.self, arguments,
-            elsewhere: ["demo": "tributary-lab", "simulate": "tributary-lab"]
+            elsewhere: [
+                "demo": "tributary-lab", "simulate": "tributary-lab", "scale": "tributary-lab",
+            ]
         ) { error in
             switch error {
             case is any ExitCodeProviding, is Coordinator.PredicateError, is JSONError,

@@ -126,7 +126,7 @@ struct ProgramTests {
 
     @Test("A command of the laboratory is reported as one of tributary-lab")
     func elsewhere() async throws {
-        for command in ["demo", "simulate"] {
+        for command in ["demo", "simulate", "scale"] {
             let outcome = try await program.run([command, "--help"])
             #expect(outcome.exitCode == 2 && outcome.output.isEmpty)
             #expect(outcome.errors.contains("\(command) is a command of tributary-lab"))

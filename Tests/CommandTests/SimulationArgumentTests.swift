@@ -46,4 +46,24 @@ struct SimulationArgumentTests {
         let none = try await program.run(["simulate", "--model", "/nonexistent.json"])
         #expect(none.exitCode == 2 && none.errors.contains("/nonexistent.json"))
     }
+
+    @Test("The sizes of clusters are a list, and what cannot be measured is refused")
+    func scale() async throws {
+        #expect(try ScaleCommand.sizes("3,10,256") == [3, 10, 256])
+        for text in ["", "0", "1", "257", "3,", "3,x", "3...5", "2,2,2,2,2,2,2,2,2,2,2"] {
+            #expect(throws: CommandFailure.self) { try ScaleCommand.sizes(text) }
+        }
+        let program = try TestProgram("tributary-lab")
+        let good = try await program.run(["scale", "--nodes", "2,3", "--saves", "5"], seconds: 120)
+        #expect(good.exitCode == 0, "\(good)")
+        let lines = good.output.split(separator: "\n")
+        #expect(lines.count == 4 && Set(lines.suffix(3).map(\.count)) == [75])
+        #expect(lines.last?.split(separator: " ").prefix(2) == ["3", "2.0"])
+        let wrong = try await program.run(["scale", "--nodes", "0"])
+        #expect(wrong.exitCode == 2 && wrong.errors.contains("2 to 256 nodes"))
+        let many = try await program.run(["scale", "--saves", "10001"])
+        #expect(many.exitCode == 2 && many.errors.contains("1 to 10,000"))
+        let unknown = try await program.run(["scale", "--size", "3"])
+        #expect(unknown.exitCode == 2)
+    }
 }
