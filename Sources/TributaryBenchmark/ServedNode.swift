@@ -172,6 +172,19 @@ final class ServedNode {
         return status
     }
 
+    /// The node's metrics without labels, by name.
+    func metrics() async throws -> [String: Double] {
+        let answer = try await client.request("GET", "/metrics")
+        guard answer.status == 200 else {
+            throw BenchmarkError("Node \(number) answered \(answer.status) to a question.")
+        }
+        let lines = String(decoding: answer.body, as: UTF8.self).split(separator: "\n")
+        return lines.reduce(into: [:]) { metrics, line in
+            let words = line.split(separator: " ")
+            if words.count == 2 { metrics[String(words[0])] = Double(words[1]) }
+        }
+    }
+
     /// Has it compute from its rows what it says that it shows.
     ///
     /// - Throws: where that is something else.

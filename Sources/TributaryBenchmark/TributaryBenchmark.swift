@@ -13,8 +13,9 @@ struct TributaryBenchmark: AsyncParsableCommand {
         subcommands: [
             InsertCommand.self, SaversCommand.self, HTTPCommand.self, LatencyCommand.self,
             CatchUpCommand.self, HealCommand.self, TransferCommand.self, GrowthCommand.self,
-            IncarnationsCommand.self,
-            IdleCommand.self, BulkCommand.self, PeersCommand.self, AllCommand.self,
+            IncarnationsCommand.self, IdleCommand.self, BulkCommand.self, ScaleCommand.self,
+            PeersCommand.self,
+            AllCommand.self,
         ])
 }
 
