@@ -11,7 +11,7 @@ struct Decoder: Sendable {
 
     /// All of them; the cheap ones first.
     static let all: [Decoder] = [
-        .transaction, .message, .replicator, .json, .text, .pattern, .target, .configuration,
+        .transaction, .message, .replicator, .json, .cbor, .text, .pattern, .target, .configuration,
         .model, .predicate, .fetch, .save, .body, .apply, .records, .cells, .store,
         .copy,
     ]

@@ -29,6 +29,8 @@ public enum PredicateValue: Hashable, Sendable {
         case .integer(let number): self = .integer(number)
         case .double(let number): self = .double(number)
         case .string(let text): self = .string(text)
+        // As JSON has them, so that a repeated save is known again in either form.
+        case .bytes(let bytes): self = .string(ValueText.base64(bytes))
         case .array(let elements):
             self = .list(
                 try elements.map { element throws(JSONConversionError) in

@@ -11,6 +11,8 @@ package enum JSONValue: Hashable, Sendable {
     case double(Double)
     /// Text.
     case string(String)
+    /// Bytes, which CBOR has as they are and JSON as base64. No JSON text is read as bytes.
+    case bytes([UInt8])
     /// A list.
     case array([JSONValue])
     /// Members by name.
@@ -25,6 +27,7 @@ package enum JSONValue: Hashable, Sendable {
         case (.integer(let left), .integer(let right)): left == right
         case (.double(let left), .double(let right)): left == right
         case (.string(let left), .string(let right)): left.utf8.elementsEqual(right.utf8)
+        case (.bytes(let left), .bytes(let right)): left == right
         case (.array(let left), .array(let right)): left == right
         case (.object(let left), .object(let right)): left == right
         default: false
@@ -41,6 +44,7 @@ package enum JSONValue: Hashable, Sendable {
         case .string(let text):
             var text = text
             text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+        case .bytes(let bytes): hasher.combine(bytes)
         case .array(let values): hasher.combine(values)
         case .object(let object): hasher.combine(object)
         }
@@ -53,6 +57,7 @@ package enum JSONValue: Hashable, Sendable {
         case .boolean: "a truth value"
         case .integer, .double: "a number"
         case .string: "a string"
+        case .bytes: "a byte string"
         case .array: "an array"
         case .object: "an object"
         }
@@ -120,6 +125,9 @@ package struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
         append(key, value)
         return true
     }
+
+    /// Sets memory aside for so many members.
+    mutating func reserveCapacity(_ count: Int) { members.reserveCapacity(count) }
 
     private mutating func append(_ key: String, _ value: JSONValue) {
         members.append(Member(key: key, value: value))

@@ -39,6 +39,7 @@ package enum JSONWriter {
                 write(string: nonFinite(number), to: &output)
             }
         case .string(let text): write(string: text, to: &output)
+        case .bytes(let bytes): write(string: ValueText.base64(bytes), to: &output)
         case .array(let elements):
             output.append(UInt8(ascii: "["))
             for (index, element) in elements.enumerated() {

@@ -38,6 +38,7 @@ extension PropertyValue {
         case (.float, .double(let number)): self = try Self.float(number)
         case (.boolean, .boolean(let truth)): self = .boolean(truth)
         case (.decimal, .integer(let number)): self = .decimal(String(number))
+        case (.binary, .bytes(let bytes)): self = .binary(bytes)
         case (.string, .string(let text)): self = .string(text)
         case (.uri, .string(let text)): self = .uri(text)
         case (_, .string(let text)):

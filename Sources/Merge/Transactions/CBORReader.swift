@@ -283,7 +283,8 @@ package struct CBORReader: Sendable {
         return .double(number)
     }
 
-    private static func double(half: UInt16) -> Double {
+    /// The number that half-precision bits stand for.
+    package static func double(half: UInt16) -> Double {
         let sign: Double = half & 0x8000 == 0 ? 1 : -1
         let exponent = Int(half >> 10) & 0x1F
         let fraction = Double(half & 0x3FF)

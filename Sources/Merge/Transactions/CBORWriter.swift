@@ -8,6 +8,16 @@ package struct CBORWriter: Sendable {
     /// - Parameter capacity: bytes to set aside at once.
     package init(capacity: Int = 0) { bytes.reserveCapacity(capacity) }
 
+    /// Writes behind bytes that are there already.
+    package static func append(
+        to output: inout [UInt8], _ write: (inout CBORWriter) -> Void
+    ) {
+        var writer = CBORWriter()
+        swap(&writer.bytes, &output)
+        write(&writer)
+        swap(&writer.bytes, &output)
+    }
+
     /// The tags of values that plain CBOR has no kind for.
     enum Tag {
         static let uri: UInt64 = 32
@@ -78,6 +88,9 @@ package struct CBORWriter: Sendable {
 
     /// Begins an array of so many elements, which the caller writes next.
     package mutating func beginArray(_ count: Int) { head(4, UInt64(count)) }
+
+    /// Begins a map of so many members; the caller writes the key and the value of each next.
+    package mutating func beginMap(_ count: Int) { head(5, UInt64(count)) }
 
     /// Writes a double in the shortest form that keeps its value; every NaN as 7e00.
     package mutating func write(_ number: Double) {
