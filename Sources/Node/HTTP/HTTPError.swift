@@ -32,6 +32,11 @@ struct HTTPError: Error {
         HTTPError(400, CoordinatorError.Code.malformed.rawValue, message)
     }
 
+    /// An answer in a form that its route does not have.
+    static let onlyJSON = HTTPError(
+        406, "notAcceptable",
+        "This route does not answer in CBOR; ask for application/json as well, or for nothing.")
+
     /// Something the interface does not offer.
     static func notSupported(_ message: String) -> HTTPError {
         HTTPError(501, "notSupported", message)
@@ -99,6 +104,11 @@ struct HTTPError: Error {
                 details: [
                     "line": .integer(Int64(error.line)), "column": .integer(Int64(error.column)),
                 ])
+        case let error as CBORError:
+            self.init(
+                400, CoordinatorError.Code.malformed.rawValue,
+                "The body \(error.isSyntax ? "is not CBOR" : "cannot be taken"): \(error).",
+                details: ["offset": .integer(Int64(error.offset))])
         case let error as NodeError where Self.isConfiguration(error.code):
             self.init(422, error.code.description, error.message)
         case let error as NotSupported: self = .notSupported(error.description)
@@ -136,9 +146,12 @@ struct HTTPError: Error {
     }
 
     /// The body.
-    var body: [UInt8] {
+    var body: [UInt8] { body(as: .json) }
+
+    /// The body in one form or the other.
+    func body(as format: BodyFormat) -> [UInt8] {
         var error: JSONObject = ["code": .string(code), "message": .string(message)]
         for member in details.members { error[member.key] = member.value }
-        return JSONWriter.bytes(of: ["error": .object(error)])
+        return format.bytes(of: ["error": .object(error)])
     }
 }

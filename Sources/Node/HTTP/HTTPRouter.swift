@@ -23,6 +23,8 @@ struct HTTPRouter: Sendable {
         /// Whether a short request is handled in the event loop of its connection. What it reads is read,
         /// and rendered, on a thread for reading.
         var isInLoop = false
+        /// Whether bodies and answers may be CBOR.
+        var takesCBOR = false
         let handler: Handler
     }
 
@@ -95,16 +97,20 @@ struct HTTPRouter: Sendable {
     /// The methods of this node, at one address or another.
     static let everything = "GET, HEAD, POST, PUT, DELETE, OPTIONS"
 
-    /// The methods of an address. Any token may ask for them.
+    /// The methods of an address, and the types of bodies that a POST takes there; nil where there
+    /// is none. Any token may ask for them.
     ///
     /// - Throws: ``HTTPError``: 401 `unauthorized` and 404 `notFound`.
-    func allowed(
+    func options(
         _ segments: [String], access: HTTPAccess, field: String?
-    ) throws(HTTPError) -> String {
+    ) throws(HTTPError) -> (allow: String, acceptPost: String?) {
         try access.check(field: field, needs: nil)
         let endpoints = endpoints(segments)
         guard !endpoints.isEmpty else { throw Self.notFound(segments) }
-        return Self.list(endpoints)
+        let post = endpoints.first { $0.method == "POST" }
+        return (
+            Self.list(endpoints), post.map { RequestContent.accepted(takesCBOR: $0.takesCBOR) }
+        )
     }
 
     private static func list(_ endpoints: [Endpoint]) -> String {
@@ -151,8 +157,9 @@ struct HTTPRouter: Sendable {
     private func collection(_ name: String) -> [Endpoint] {
         switch name {
         case "save":
-            return [Endpoint("POST", .write) { try await saves.post($0) }.inLoop]
-        case "fetch": return [Endpoint("POST", .read) { try await fetches.post($0) }.inLoop]
+            return [Endpoint("POST", .write) { try await saves.post($0) }.inLoop.withCBOR]
+        case "fetch":
+            return [Endpoint("POST", .read) { try await fetches.post($0) }.inLoop.withCBOR]
         case "status": return [Endpoint(brief: "GET") { _ in try await status.get() }]
         case "model": return [Endpoint("GET", .read) { _ in model.get() }]
         case "generations": return [Endpoint(brief: "POST") { try await generations.post($0) }]
@@ -210,6 +217,13 @@ extension HTTPRouter.Endpoint {
     fileprivate var inLoop: Self {
         var endpoint = self
         endpoint.isInLoop = true
+        return endpoint
+    }
+
+    /// The same, with bodies and answers in CBOR too.
+    fileprivate var withCBOR: Self {
+        var endpoint = self
+        endpoint.takesCBOR = true
         return endpoint
     }
 

@@ -190,8 +190,10 @@ final class HTTPServices: Sendable {
 
     /// Any thrown error, as an answer. The targets of its values' references are looked up if their
     /// entity has heirs; should that fail, they are named as the model has them.
-    func answer(to error: any Error) async -> HTTPError {
-        let renderer = renderer
+    ///
+    /// - Parameter format: the form in which it will be written.
+    func answer(to error: any Error, as format: BodyFormat = .json) async -> HTTPError {
+        let renderer = renderer.writing(format)
         if hasHeirs, let error = error as? CoordinatorError, !error.conflicts.isEmpty {
             let answer = try? await read { reader -> HTTPError in
                 let entities = ReferencedEntities(reader, renderer.model)

@@ -114,19 +114,19 @@ struct OriginTests {
         }
     }
 
-    @Test("A body is taken only as JSON, and as it is: 415")
+    @Test("A body is taken only as JSON or CBOR, and as it is: 415")
     func contentTypes() async throws {
         try await HTTPTestNode.run { (node: HTTPTestNode) async throws in
             for type in [
                 nil, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "",
                 "application/jsonp", "text/plain; application/json",
                 "application/json; charset=latin1",
-                "application/json, text/plain",
+                "application/json, text/plain", "application/cbor, text/plain", "application/cbor2",
             ] {
                 let refused = try await node.raw(Self.post([], type: type))
                 #expect(refused.status == 415, "\(type ?? "none")")
                 #expect(refused.code == "mediaTypeNotSupported", "\(refused.body)")
-                #expect(refused["Accept"] == "application/json")
+                #expect(refused["Accept"] == "application/json, application/cbor")
             }
             for coding in ["gzip", "br, gzip", "identity, gzip"] {
                 let refused = try await node.raw(Self.post(["Content-Encoding: \(coding)"]))

@@ -95,6 +95,26 @@ final class BudgetedAnswer: Sendable {
         }
     }
 
+    /// How many parts it has.
+    var chunkCount: Int { state.withLock { $0.chunks.count } }
+
+    /// Puts a few bytes into a part, before anything is sent.
+    func insert(_ bytes: [UInt8], inChunk index: Int, at offset: Int) {
+        budget.charge(bytes.count)
+        state.withLock { state in
+            let chunk = state.chunks[index]
+            // An array that grows takes up to twice what is in it.
+            var longer: [UInt8] = []
+            longer.reserveCapacity(chunk.count + bytes.count)
+            longer += chunk[..<offset]
+            longer += bytes
+            longer += chunk[offset...]
+            state.chunks[index] = longer
+            state.count += bytes.count
+            state.held += bytes.count
+        }
+    }
+
     /// The next bytes to be sent; nil at the end. What was given before is sent, and leaves the budget.
     func next() -> [UInt8]? {
         let (chunk, freed) = state.withLock { state -> ([UInt8]?, Int) in
@@ -137,16 +157,57 @@ struct AnswerWriter {
     private let answer: BudgetedAnswer
     private let maximum: Int
     private let reader: StoreReader
+    private let format: BodyFormat
 
     /// Answers of at most so many bytes are sent in one piece, and are not in the budget.
     static let small = 64 << 10
     /// Room for what comes beyond that before it is looked at is kept; a longer one goes.
     private static let kept = 256 << 10
 
-    init(_ services: HTTPServices, _ reader: StoreReader) {
+    init(_ services: HTTPServices, _ reader: StoreReader, _ format: BodyFormat = .json) {
         self.reader = reader
+        self.format = format
         answer = BudgetedAnswer(services.answers)
         maximum = services.maximumAnswerBytes
+    }
+
+    /// An array or object that counts its elements as they come.
+    struct List {
+        fileprivate let isObject: Bool
+        /// The place of its first element: how many parts are before, and how many bytes.
+        fileprivate let chunk: Int
+        fileprivate let offset: Int
+        fileprivate var count = 0
+    }
+
+    /// Begins an array, or an object. Within it no other may be begun.
+    mutating func beginList(isObject: Bool = false) -> List {
+        if format == .json { output.append(UInt8(ascii: isObject ? "{" : "[")) }
+        return List(isObject: isObject, chunk: answer.chunkCount, offset: output.count)
+    }
+
+    /// Counts an element, which the caller writes next.
+    mutating func beginElement(of list: inout List) {
+        format.separate(isFirst: list.count == 0, in: &output)
+        list.count += 1
+    }
+
+    /// Ends a list. In CBOR the number of its elements stands before them, and is known only now.
+    mutating func end(_ list: List) {
+        guard format == .cbor else {
+            return output.append(UInt8(ascii: list.isObject ? "}" : "]"))
+        }
+        var head: [UInt8] = []
+        if list.isObject {
+            format.beginObject(list.count, in: &head)
+        } else {
+            format.beginArray(list.count, in: &head)
+        }
+        if answer.chunkCount == list.chunk {
+            output.insert(contentsOf: head, at: list.offset)
+        } else {
+            answer.insert(head, inChunk: list.chunk, at: list.offset)
+        }
     }
 
     /// Looks at the bounds; to be called after each part.

@@ -12,6 +12,10 @@ struct HTTPRequestParts: Sendable {
     var query: [(name: String, value: String)]
     /// The body; at most as long as the limit.
     var body: [UInt8]
+    /// The form of the body.
+    var format = BodyFormat.json
+    /// The form of the answer, where the endpoint has both.
+    var answerFormat = BodyFormat.json
     /// Whether the client wants newline-delimited JSON.
     var wantsLines = false
     /// The last event that a client of the change feed has.
@@ -20,9 +24,9 @@ struct HTTPRequestParts: Sendable {
     /// token may be withdrawn meanwhile.
     var isStillAllowed: @Sendable () -> Bool = { true }
 
-    /// The body as JSON.
+    /// The value that the body is, as JSON or in the form that says the same.
     func json(maximumBytes: Int) throws -> JSONValue {
-        try JSONParser.parse(body, maximumBytes: maximumBytes)
+        try format.parse(body, maximumBytes: maximumBytes)
     }
 
     /// A parameter; nil where it is absent.
@@ -88,6 +92,10 @@ struct HTTPAnswer: Sendable {
     static func json(_ bytes: [UInt8]) -> HTTPAnswer { HTTPAnswer(body: .whole(bytes)) }
 
     static func json(_ value: JSONValue) -> HTTPAnswer { .json(JSONWriter.bytes(of: value)) }
+
+    static func value(_ value: JSONValue, as format: BodyFormat) -> HTTPAnswer {
+        HTTPAnswer(contentType: format.mediaType, body: .whole(format.bytes(of: value)))
+    }
 }
 
 /// Takes a request's target apart.

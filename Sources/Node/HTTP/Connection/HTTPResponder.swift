@@ -32,6 +32,7 @@ struct HTTPResponder: Sendable {
     /// The connection must end, because its next bytes are still those of this request.
     private struct BodyNotRead: Error {}
 
+    private static let acceptPost: HTTPField.Name? = HTTPField.Name("Accept-Post")
     private static let lastEventID: HTTPField.Name? = HTTPField.Name("Last-Event-ID")
 
     init(
@@ -65,9 +66,12 @@ struct HTTPResponder: Sendable {
         } catch let error as ClientGone {
             throw error
         } catch {
-            let failure = await router.services.answer(to: error)
+            let format = answerFormat(of: request)
+            let failure = await router.services.answer(to: error, as: format)
             for field in failure.fields { headers[field.name] = field.value }
-            answer = HTTPAnswer(status: failure.status, body: .whole(failure.body))
+            answer = HTTPAnswer(
+                status: failure.status, contentType: format.mediaType,
+                body: .whole(failure.body(as: format)))
             router.services.note(
                 error, answered: failure, method: request.method.rawValue,
                 target: request.head.path ?? "")
@@ -189,16 +193,28 @@ struct HTTPResponder: Sendable {
         return HTTPAnswer(status: 204, body: .whole([]))
     }
 
+    /// The form of an error: CBOR if the client wants it and the route has it, whatever the method.
+    private func answerFormat(of request: Request) -> BodyFormat {
+        let accepted = AcceptedFormats(request.headers[.accept])
+        guard accepted.format == .cbor, let target = request.head.path,
+            let segments = try? RequestTarget.parse(target).segments,
+            router.endpoints(segments).contains(where: \.takesCBOR)
+        else { return .json }
+        return .cbor
+    }
+
     /// The answer to `OPTIONS`: what is possible at an address, as a 405 there says; `*` is this node.
     private func options(_ request: Request, _ headers: inout HTTPFields) throws -> HTTPAnswer {
         let target = request.head.path ?? ""
-        let isNode = target == "*"
-        headers[.allow] =
-            isNode
-            ? HTTPRouter.everything
-            : try router.allowed(
-                RequestTarget.parse(target).segments, access: access(),
-                field: request.headers[.authorization])
+        guard target != "*" else {
+            headers[.allow] = HTTPRouter.everything
+            return HTTPAnswer(status: 204, body: .whole([]))
+        }
+        let options = try router.options(
+            RequestTarget.parse(target).segments, access: access(),
+            field: request.headers[.authorization])
+        headers[.allow] = options.allow
+        if let name = Self.acceptPost { headers[name] = options.acceptPost }
         return HTTPAnswer(status: 204, body: .whole([]))
     }
 
@@ -225,7 +241,13 @@ struct HTTPResponder: Sendable {
         // A client that needs no token may not have the node keep much either.
         let own = endpoint.scope == nil ? min(limit, Limits.openBody) : limit
         var parts = HTTPRequestParts(segments: segments, query: query, body: [])
-        if announced > 0 { try RequestContent.check(request.headers) }
+        let accepted = AcceptedFormats(request.headers[.accept])
+        if endpoint.takesCBOR { parts.answerFormat = accepted.format }
+        if accepted.isOnlyCBOR, !endpoint.takesCBOR { throw HTTPError.onlyJSON }
+        let takesCBOR = endpoint.takesCBOR
+        if announced > 0 {
+            parts.format = try RequestContent.check(request.headers, takesCBOR: takesCBOR)
+        }
         do {
             if request.headers[.expect] != nil {
                 try await writer.writeInformationalHead(HTTPResponse(status: .continue))
@@ -242,7 +264,9 @@ struct HTTPResponder: Sendable {
             // HTTPConnectionHandler says so.
             throw ClientGone()
         }
-        if !parts.body.isEmpty { try RequestContent.check(request.headers) }
+        if !parts.body.isEmpty {
+            parts.format = try RequestContent.check(request.headers, takesCBOR: takesCBOR)
+        }
         if let parameters = endpoint.parameters { try parts.allowParameters(parameters) }
         parts.wantsLines = request.headers[.accept]?.contains("application/x-ndjson") ?? false
         let (access, field) = (access, request.headers[.authorization])

@@ -1,4 +1,4 @@
-// The body of a request: JSON, as it is.
+// The body of a request: JSON, or CBOR where the route takes it, without any encoding.
 //
 // Functions without state.
 
@@ -6,25 +6,40 @@ internal import HTTPTypes
 
 /// Checks what a request says of its body.
 enum RequestContent {
-    /// Refuses a body that is encoded, or something else than JSON.
+    /// Refuses a body that is encoded, or something else than JSON and what the route takes.
     ///
-    /// Without asking first, browsers let any page send forms and plain text, but not this type.
+    /// Without asking first, browsers let any page send forms and plain text, but not these types.
     ///
+    /// - Parameter takesCBOR: whether the route takes CBOR beside JSON.
+    /// - Returns: the form of the body.
     /// - Throws: ``HTTPError``: 415 `mediaTypeNotSupported` or `encodingNotSupported`.
-    static func check(_ headers: HTTPFields) throws(HTTPError) {
+    static func check(_ headers: HTTPFields, takesCBOR: Bool) throws(HTTPError) -> BodyFormat {
         if let coding = headers[.contentEncoding], coding.lowercased() != "identity" {
             var error = HTTPError(
                 415, "encodingNotSupported", "Bodies are taken as they are, without any encoding.")
             error.fields[.acceptEncoding] = "identity"
             throw error
         }
-        guard isJSON(headers[.contentType]) else {
-            var error = HTTPError(
-                415, "mediaTypeNotSupported",
-                "A body must be JSON: send it with Content-Type: application/json.")
-            error.fields[.accept] = "application/json"
-            throw error
-        }
+        let type = headers[.contentType]
+        if isJSON(type) { return .json }
+        if takesCBOR, isCBOR(type) { return .cbor }
+        var error = HTTPError(
+            415, "mediaTypeNotSupported",
+            "A body must be JSON: send it with Content-Type: application/json.")
+        error.fields[.accept] = accepted(takesCBOR: takesCBOR)
+        throw error
+    }
+
+    /// The types of bodies that a route takes.
+    static func accepted(takesCBOR: Bool) -> String {
+        let formats: [BodyFormat] = takesCBOR ? [.json, .cbor] : [.json]
+        return formats.map(\.mediaType).joined(separator: ", ")
+    }
+
+    /// Whether a field `Content-Type` says CBOR, which has no parameters that matter.
+    static func isCBOR(_ field: String?) -> Bool {
+        field?.lowercased().split(separator: ";", omittingEmptySubsequences: false).first
+            .map { $0.trimmingSpaces() } == BodyFormat.cbor.mediaType
     }
 
     /// Whether a field `Content-Type` says JSON in UTF-8.

@@ -20,7 +20,7 @@ struct ObjectEncoder {
 
     private struct Layout {
         let entity: ManagedObjectModel.Entity
-        /// The members of `values`, each with its key and colon as bytes.
+        /// The members of `values`, each with its key as bytes.
         let members: [(key: [UInt8], content: Content)]
     }
 
@@ -29,6 +29,7 @@ struct ObjectEncoder {
     private let selection: ObjectSelection
     private var layouts: [String: Layout] = [:]
     private let entities: ReferencedEntities
+    private var format: BodyFormat { renderer.format }
 
     init(_ reader: StoreReader, renderer: ValueRenderer, selection: ObjectSelection) {
         self.reader = reader
@@ -39,33 +40,39 @@ struct ObjectEncoder {
 
     /// Writes an object with its braces.
     mutating func append(_ row: RowSnapshot, to output: inout [UInt8]) throws {
-        output.append(UInt8(ascii: "{"))
+        format.beginObject(selection.includesVersions ? 6 : 5, in: &output)
         try appendMembers(row, to: &output)
-        output.append(UInt8(ascii: "}"))
+        format.endObject(in: &output)
     }
 
     /// Writes an object's members without braces.
     mutating func appendMembers(_ row: RowSnapshot, to output: inout [UInt8]) throws {
+        let format = format
         let layout = try layout(row.objectID.entityName)
-        output.append(contentsOf: "\"id\":\"\(renderer.uri(row.objectID))\",\"entity\":\"".utf8)
-        output.append(contentsOf: layout.entity.name.utf8)
-        output.append(contentsOf: "\",\"version\":\"\(row.version)\",\"conflicted\":".utf8)
-        output.append(contentsOf: (row.isConflicted ? "true" : "false").utf8)
-        output.append(contentsOf: ",\"values\":{".utf8)
+        format.append(key: "id", isFirst: true, to: &output)
+        format.append(plain: renderer.uri(row.objectID), to: &output)
+        format.append(key: "entity", to: &output)
+        format.append(plain: layout.entity.name, to: &output)
+        format.append(key: "version", to: &output)
+        format.append(plain: row.version.description, to: &output)
+        format.append(key: "conflicted", to: &output)
+        format.append(.boolean(row.isConflicted), to: &output)
+        format.append(key: "values", to: &output)
+        format.beginObject(layout.members.count, in: &output)
         for (index, member) in layout.members.enumerated() {
-            if index > 0 { output.append(UInt8(ascii: ",")) }
+            format.separate(isFirst: index == 0, in: &output)
             output.append(contentsOf: member.key)
             switch member.content {
             case .property(let position, let content):
-                JSONWriter.append(try value(row.values[position], content), to: &output)
+                format.append(try value(row.values[position], content), to: &output)
             case .related(let relationship):
                 try append(relationship, of: row, layout.entity, to: &output)
             }
         }
-        output.append(UInt8(ascii: "}"))
+        format.endObject(in: &output)
         if selection.includesVersions {
-            output.append(contentsOf: ",\"versions\":".utf8)
-            JSONWriter.append(try versions(row, layout.entity), to: &output)
+            format.append(key: "versions", to: &output)
+            format.append(try versions(row, layout.entity), to: &output)
         }
     }
 
@@ -94,9 +101,7 @@ struct ObjectEncoder {
         }
         let layout = Layout(
             entity: entity,
-            members: members.map {
-                (JSONWriter.bytes(of: .string($0.name)) + [UInt8(ascii: ":")], $0.content)
-            })
+            members: members.map { (format.bytes(ofKey: $0.name), $0.content) })
         layouts[name] = layout
         return layout
     }
@@ -105,7 +110,7 @@ struct ObjectEncoder {
         _ value: PropertyValue, _ content: ManagedObjectModel.Property.Content
     ) throws -> JSONValue {
         guard case .reference(let row) = value, case .toOne(let destination) = content else {
-            return value.jsonValue { $0.description }
+            return renderer.value(value)
         }
         let name = try entities.name(of: row, destination: destination)
         return value.jsonValue(cluster: renderer.cluster, destination: name)
@@ -117,17 +122,15 @@ struct ObjectEncoder {
     ) throws {
         let members = try reader.members(of: relationship, entity: entity, row: row.objectID.row)
         guard relationship.isToMany else {
-            JSONWriter.append(
-                ValueRenderer.text(members.first.map(renderer.uri)), to: &output)
+            format.append(ValueRenderer.text(members.first.map(renderer.uri)), to: &output)
             return
         }
-        output.append(UInt8(ascii: "["))
+        format.beginArray(members.count, in: &output)
         for (index, member) in members.enumerated() {
-            output.append(contentsOf: (index > 0 ? ",\"" : "\"").utf8)
-            output.append(contentsOf: renderer.uri(member).utf8)
-            output.append(UInt8(ascii: "\""))
+            format.separate(isFirst: index == 0, in: &output)
+            format.append(plain: renderer.uri(member), to: &output)
         }
-        output.append(UInt8(ascii: "]"))
+        format.endArray(in: &output)
     }
 
     /// The registers of an object's stored properties, by name.

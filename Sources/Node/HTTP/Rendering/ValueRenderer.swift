@@ -11,6 +11,15 @@ struct ValueRenderer: Sendable {
 
     let model: ManagedObjectModel
     let cluster: String
+    /// The form of what is written.
+    var format = BodyFormat.json
+
+    /// The same for another form.
+    func writing(_ format: BodyFormat) -> Self {
+        var renderer = self
+        renderer.format = format
+        return renderer
+    }
 
     func uri(_ object: ManagedObjectID) -> String {
         object.uriRepresentation(cluster: cluster)
@@ -22,13 +31,19 @@ struct ValueRenderer: Sendable {
         return uri(ManagedObjectID(entityName: name, row: object.row))
     }
 
+    /// A value that is no reference. CBOR has bytes as they are.
+    func value(_ value: PropertyValue) -> JSONValue {
+        if format == .cbor, case .binary(let bytes) = value { return .bytes(bytes) }
+        return value.jsonValue { $0.description }
+    }
+
     /// A value of a property.
     func value(
         _ value: PropertyValue, _ content: ManagedObjectModel.Property.Content,
         _ naming: EntityNaming
     ) rethrows -> JSONValue {
         guard case .reference(let row) = value, case .toOne(let destination) = content else {
-            return value.jsonValue { $0.description }
+            return self.value(value)
         }
         let name = try naming(row, destination)
         return value.jsonValue(cluster: cluster, destination: name)
@@ -39,7 +54,7 @@ struct ValueRenderer: Sendable {
         _ value: PropertyValue, entity: String, property: String, _ naming: EntityNaming
     ) rethrows -> JSONValue {
         guard case .reference(let row) = value, let entity = model.entity(named: entity) else {
-            return value.jsonValue { $0.description }
+            return self.value(value)
         }
         if let position = entity.position(of: property) {
             return try self.value(value, entity.properties[position].content, naming)
@@ -105,12 +120,13 @@ struct ValueRenderer: Sendable {
         ]
     }
 
-    /// The state that a reading answer came from, as members without braces.
-    static func appendState(_ token: QueryGenerationToken, to output: inout [UInt8]) {
-        output.append(contentsOf: "\"generation\":\(token.generation),\"vector\":".utf8)
-        JSONWriter.append(vector(token.versionVector), to: &output)
-        output.append(contentsOf: ",\"token\":\"".utf8)
-        output.append(contentsOf: token.text.utf8)
-        output.append(UInt8(ascii: "\""))
+    /// The state that a reading answer came from, as three members that follow others.
+    func appendState(_ token: QueryGenerationToken, to output: inout [UInt8]) {
+        format.append(key: "generation", to: &output)
+        format.append(Self.count(token.generation), to: &output)
+        format.append(key: "vector", to: &output)
+        format.append(Self.vector(token.versionVector), to: &output)
+        format.append(key: "token", to: &output)
+        format.append(plain: token.text, to: &output)
     }
 }

@@ -21,8 +21,9 @@ struct FetchResource: Sendable {
         let pin = try await services.pin(
             generation: fetch.generation, after: fetch.after, timeout: fetch.timeout)
         if request.wantsLines { return try await lines(fetch, pin) }
-        let renderer = services.renderer
+        let renderer = services.renderer.writing(request.answerFormat)
         return HTTPAnswer(
+            contentType: renderer.format.mediaType,
             body: try await services.read(pin, as: fetch.text) { try answer(fetch, $0, renderer) })
     }
 
@@ -31,35 +32,38 @@ struct FetchResource: Sendable {
     private func answer(
         _ fetch: ClientFetch, _ reader: StoreReader, _ renderer: ValueRenderer
     ) throws -> HTTPAnswer.Body {
-        var writer = AnswerWriter(services, reader)
-        writer.output.append(UInt8(ascii: "{"))
+        let format = renderer.format
+        var writer = AnswerWriter(services, reader, format)
+        let prefetches =
+            fetch.request.resultType == .objects
+            && !fetch.request.relationshipKeyPathsForPrefetching.isEmpty
+        format.beginObject(prefetches ? 5 : 4, in: &writer.output)
         switch fetch.request.resultType {
         case .objects: try appendObjects(fetch, reader, renderer, to: &writer)
         case .ids:
-            writer.output.append(contentsOf: "\"ids\":[".utf8)
-            for (index, object) in try reader.objectIDs(fetch.request).enumerated() {
-                writer.output.append(contentsOf: (index > 0 ? ",\"" : "\"").utf8)
-                writer.output.append(contentsOf: renderer.uri(object).utf8)
-                writer.output.append(UInt8(ascii: "\""))
+            format.append(key: "ids", isFirst: true, to: &writer.output)
+            var list = writer.beginList()
+            for object in try reader.objectIDs(fetch.request) {
+                writer.beginElement(of: &list)
+                format.append(plain: renderer.uri(object), to: &writer.output)
                 try writer.check()
             }
-            writer.output.append(UInt8(ascii: "]"))
+            writer.end(list)
         case .dictionary:
-            writer.output.append(contentsOf: "\"rows\":[".utf8)
-            var isFirst = true
+            format.append(key: "rows", isFirst: true, to: &writer.output)
+            var list = writer.beginList()
             try forEachDictionary(fetch, reader, renderer) { row in
-                if !isFirst { writer.output.append(UInt8(ascii: ",")) }
-                isFirst = false
-                JSONWriter.append(row, to: &writer.output)
+                writer.beginElement(of: &list)
+                format.append(row, to: &writer.output)
                 try writer.check()
             }
-            writer.output.append(UInt8(ascii: "]"))
+            writer.end(list)
         case .count:
-            writer.output.append(contentsOf: "\"count\":\(try reader.count(fetch.request))".utf8)
+            format.append(key: "count", isFirst: true, to: &writer.output)
+            format.append(.integer(Int64(try reader.count(fetch.request))), to: &writer.output)
         }
-        writer.output.append(UInt8(ascii: ","))
-        ValueRenderer.appendState(try reader.token, to: &writer.output)
-        writer.output.append(UInt8(ascii: "}"))
+        renderer.appendState(try reader.token, to: &writer.output)
+        format.endObject(in: &writer.output)
         return try writer.finish()
     }
 
@@ -67,36 +71,36 @@ struct FetchResource: Sendable {
         _ fetch: ClientFetch, _ reader: StoreReader, _ renderer: ValueRenderer,
         to writer: inout AnswerWriter
     ) throws {
+        let format = renderer.format
         var encoder = ObjectEncoder(reader, renderer: renderer, selection: fetch.selection)
         var fetched: [ManagedObjectID] = []
         let prefetches = !fetch.request.relationshipKeyPathsForPrefetching.isEmpty
-        writer.output.append(contentsOf: "\"objects\":[".utf8)
-        var isFirst = true
+        format.append(key: "objects", isFirst: true, to: &writer.output)
+        var objects = writer.beginList()
         try reader.forEach(fetch.request) { row in
-            if !isFirst { writer.output.append(UInt8(ascii: ",")) }
-            isFirst = false
+            writer.beginElement(of: &objects)
             try encoder.append(row, to: &writer.output)
             if prefetches { fetched.append(row.objectID) }
             try writer.check()
             return true
         }
-        writer.output.append(UInt8(ascii: "]"))
+        writer.end(objects)
         guard prefetches else { return }
         var whole = ObjectEncoder(
             reader, renderer: renderer,
             selection: ObjectSelection(includesVersions: fetch.selection.includesVersions))
-        writer.output.append(contentsOf: ",\"prefetched\":{".utf8)
-        isFirst = true
+        format.append(key: "prefetched", to: &writer.output)
+        var prefetched = writer.beginList(isObject: true)
         try RelatedObjects(reader, renderer.model).forEach(
             from: fetched, along: fetch.request.relationshipKeyPathsForPrefetching
         ) { row in
-            writer.output.append(contentsOf: (isFirst ? "\"" : ",\"").utf8)
-            isFirst = false
-            writer.output.append(contentsOf: "\(renderer.uri(row.objectID))\":".utf8)
+            writer.beginElement(of: &prefetched)
+            writer.output.append(
+                contentsOf: format.bytes(ofKey: renderer.uri(row.objectID)))
             try whole.append(row, to: &writer.output)
             try writer.check()
         }
-        writer.output.append(UInt8(ascii: "}"))
+        writer.end(prefetched)
     }
 
     private func forEachDictionary(
@@ -153,8 +157,8 @@ struct FetchResource: Sendable {
                 next = reached
                 try await write(ByteBuffer(bytes: part))
             }
-            var end = Array("{\"end\":true,\"count\":\(plan.count),".utf8)
-            ValueRenderer.appendState(pin.token, to: &end)
+            var end = Array("{\"end\":true,\"count\":\(plan.count)".utf8)
+            renderer.appendState(pin.token, to: &end)
             end.append(contentsOf: "}\n".utf8)
             try await write(ByteBuffer(bytes: end))
         }

@@ -29,8 +29,7 @@ struct ObjectsResource: Sendable {
                 var encoder = ObjectEncoder(reader, renderer: renderer, selection: selection)
                 var output = [UInt8(ascii: "{")]
                 try encoder.appendMembers(snapshot, to: &output)
-                output.append(UInt8(ascii: ","))
-                ValueRenderer.appendState(try reader.token, to: &output)
+                renderer.appendState(try reader.token, to: &output)
                 output.append(UInt8(ascii: "}"))
                 return output
             })

@@ -23,7 +23,7 @@ struct SaveResource: Sendable {
         } catch let error as CoordinatorError { throw named(error, save) }
         return try await answer(
             to: result, ids: ids(of: result, save), acknowledgement: save.acknowledgement,
-            timeout: save.timeout)
+            timeout: save.timeout, format: request.answerFormat)
     }
 
     /// Refuses what can never be acknowledged, before anything is saved.
@@ -45,7 +45,8 @@ struct SaveResource: Sendable {
     /// The answer to whatever was saved, once enough nodes have it.
     func answer(
         to result: SaveResult, ids: JSONObject = JSONObject(),
-        acknowledgement: Acknowledgement = .local, timeout: Duration = .seconds(10)
+        acknowledgement: Acknowledgement = .local, timeout: Duration = .seconds(10),
+        format: BodyFormat = .json
     ) async throws -> HTTPAnswer {
         if acknowledgement != .local, let dot = result.transaction {
             let missing = await services.backend.waitForAcknowledgements(
@@ -61,7 +62,7 @@ struct SaveResource: Sendable {
                     ])
             }
         }
-        return .json(.object(members(of: result, ids: ids)))
+        return .value(.object(members(of: result, ids: ids)), as: format)
     }
 
     private func members(of result: SaveResult, ids: JSONObject) -> JSONObject {
