@@ -109,6 +109,39 @@ public final class NodeClient: Sendable {
         }
     }
 
+    /// Makes a request with a body in CBOR (RFC 8949), and makes it again with JSON if the node
+    /// refuses CBOR.
+    ///
+    /// A node answers 415 on a route that takes no CBOR, and has done nothing then. Saves and
+    /// fetches take it. Their answers are CBOR too, unless `headers` has another `Accept`; the
+    /// field `Content-Type` of the answer says which it is.
+    ///
+    /// - Parameters:
+    ///   - method: such as "POST".
+    ///   - path: begins with "/"; with its query, percent-encoded.
+    ///   - cbor: the body.
+    ///   - json: gives the same body as JSON; called only if it is needed.
+    ///   - headers: beside `Host`, `Content-Length`, `Content-Type` and the token.
+    ///   - timeout: how long each of the two requests may take; nil for the client's limit.
+    /// - Throws: ``ClientError``, as ``request(_:_:body:headers:timeout:)`` does, and what `json`
+    ///   throws.
+    public func request(
+        _ method: String, _ path: String, cbor: [UInt8], orJSON json: () throws -> [UInt8],
+        headers: [(String, String)] = [], timeout: Duration? = nil
+    ) async throws -> Response {
+        var fields = headers
+        if !fields.contains(where: { $0.0.lowercased() == "accept" }) {
+            fields.append(("Accept", "application/cbor, application/json"))
+        }
+        let answer = try await request(
+            method, path, body: cbor, headers: fields + [("Content-Type", "application/cbor")],
+            timeout: timeout)
+        guard answer.status == 415 else { return answer }
+        return try await request(
+            method, path, body: try json(),
+            headers: fields + [("Content-Type", "application/json")], timeout: timeout)
+    }
+
     /// Makes a request whose answer is a stream of lines, on a connection of its own.
     ///
     /// For server-sent events and newline-delimited JSON. The connection ends with the stream.

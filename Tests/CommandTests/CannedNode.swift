@@ -10,19 +10,23 @@ final class CannedNode: Sendable {
     private final class Asked: @unchecked Sendable {
         // Safe: the array is only touched with the lock held.
         private let lock = NSLock()
-        private var all: [(line: String, body: String)] = []
-        func add(_ line: String, _ body: String) { lock.withLock { all.append((line, body)) } }
+        private var all: [(line: String, body: [UInt8])] = []
+        func add(_ line: String, _ body: [UInt8]) { lock.withLock { all.append((line, body)) } }
         var lines: [String] { lock.withLock { all.map { $0.line } } }
-        var bodies: [String] { lock.withLock { all.map { $0.body } } }
+        var bodies: [[UInt8]] { lock.withLock { all.map { $0.body } } }
     }
 
     /// The first lines of the requests so far.
     var requests: [String] { asked.lines }
     /// What came with them; of a request without a body nothing.
-    var bodies: [String] { asked.bodies }
+    var bodies: [String] { asked.bodies.map { String(decoding: $0, as: UTF8.self) } }
+    /// The same as it came.
+    var bytes: [[UInt8]] { asked.bodies }
 
-    /// - Parameter lost: how many requests it hangs up on before it answers.
-    init(status: Int, body: String, lost: Int = 0) throws {
+    /// - Parameters:
+    ///   - lost: how many requests it hangs up on before it answers.
+    ///   - refusesCBOR: whether it takes no body but JSON.
+    init(status: Int, body: String, lost: Int = 0, refusesCBOR: Bool = false) throws {
         let opened = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -47,7 +51,7 @@ final class CannedNode: Sendable {
                     close(opened)
                     return
                 }
-                Self.serve(connection, left > 0 ? nil : (status, body), asked)
+                Self.serve(connection, left > 0 ? nil : (status, body), asked, refusesCBOR)
                 left -= 1
                 close(connection)
             }
@@ -56,36 +60,42 @@ final class CannedNode: Sendable {
 
     deinit { shutdown(listener, Int32(SHUT_RDWR)) }
 
-    /// Whether a request is there with all of the body that its head tells of.
-    private static func isWhole(_ text: String) -> Bool {
-        let parts = text.components(separatedBy: "\r\n\r\n")
-        guard parts.count > 1 else { return false }
-        let field = parts[0].components(separatedBy: "\r\n").first { line in
+    /// The head of a request and its body, once all of it is there that the head tells of.
+    private static func whole(_ bytes: [UInt8]) -> (head: String, body: [UInt8])? {
+        guard let end = bytes.firstRange(of: Array("\r\n\r\n".utf8)) else { return nil }
+        let head = String(decoding: bytes[..<end.lowerBound], as: UTF8.self)
+        let field = head.components(separatedBy: "\r\n").first { line in
             line.lowercased().hasPrefix("content-length:")
         }
         let length = field.flatMap { field in
             Int(field.dropFirst("content-length:".count).trimmingCharacters(in: .whitespaces))
         }
-        return parts[1].utf8.count >= length ?? 0
+        let body = Array(bytes[end.upperBound...])
+        return body.count >= length ?? 0 ? (head, body) : nil
     }
 
     private static func serve(
-        _ connection: Int32, _ answer: (status: Int, body: String)?, _ asked: Asked
+        _ connection: Int32, _ answer: (status: Int, body: String)?, _ asked: Asked,
+        _ refusesCBOR: Bool
     ) {
-        var text = ""
+        var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 65_536)
-        while !isWhole(text) {
+        var request = whole(bytes)
+        while request == nil {
             let count = recv(connection, &chunk, chunk.count, 0)
             guard count > 0 else { return }
-            text += String(decoding: chunk.prefix(count), as: UTF8.self)
+            bytes += chunk.prefix(count)
+            request = whole(bytes)
         }
-        asked.add(
-            text.split(separator: "\r\n").first.map(String.init) ?? "",
-            text.components(separatedBy: "\r\n\r\n").dropFirst().joined())
-        guard let (status, body) = answer else { return }
-        let bytes = Array(
+        guard let (head, sent) = request else { return }
+        asked.add(head.components(separatedBy: "\r\n").first ?? "", sent)
+        guard var (status, body) = answer else { return }
+        if refusesCBOR, head.contains("Content-Type: application/cbor") {
+            (status, body) = (415, "{}")
+        }
+        let reply = Array(
             ("HTTP/1.1 \(status) X\r\nContent-Type: application/json\r\nConnection: close\r\n"
                 + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)").utf8)
-        send(connection, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+        send(connection, reply, reply.count, Int32(MSG_NOSIGNAL))
     }
 }

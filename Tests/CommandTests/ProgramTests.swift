@@ -175,6 +175,31 @@ struct ProgramTests {
         #expect(node.bodies.map { $0.contains(#""bulk":true"#) } == [false, true, true])
     }
 
+    @Test("A file in CBOR is saved as CBOR, and as JSON where the node takes no CBOR")
+    func saveInCBOR() async throws {
+        let folder = try URL.makeTemporaryFolder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let file = folder.appendingPathComponent("save.cbor")
+        let values: JSONValue = ["photo": .bytes([0, 255])]
+        let operation: JSONValue = ["insert": .string("Person"), "values": values]
+        let body: JSONValue = ["operations": .array([operation]), "saveID": .string("once")]
+        let whole = CBORWriter.bytes(of: body)
+        try Data(whole).write(to: file)
+        for refusesCBOR in [false, true] {
+            let node = try CannedNode(
+                status: 200, body: #"{"transaction": "1.a-1"}"#, refusesCBOR: refusesCBOR)
+            let outcome = try await program.run(["save", file.path, "--node", node.url])
+            #expect(outcome.exitCode == 0 && outcome.output == "Saved as 1.a-1.\n", "\(outcome)")
+            #expect(node.bytes.first == whole)
+            let again = refusesCBOR ? [JSONWriter.bytes(of: body)] : []
+            #expect(Array(node.bytes.dropFirst()) == again, "\(node.bodies)")
+        }
+        try Data(whole.dropLast()).write(to: file)
+        let broken = try await program.run(["save", file.path, "--node", "http://127.0.0.1:9"])
+        #expect(broken.exitCode == 2, "\(broken)")
+        #expect(broken.errors.contains("as CBOR: byte \(whole.count - 1)"), "\(broken)")
+    }
+
     @Test("A save passes conditions and increments on, and shows the sums")
     func increments() async throws {
         let uri = "x-tributary://demo/Counter/p1"

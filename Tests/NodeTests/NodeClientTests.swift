@@ -53,6 +53,17 @@ private final class TinyServer: Sendable {
             case "/echo":
                 let token = head.headers.first(name: "Authorization") ?? "none"
                 write(context, ["X-Method": head.method.rawValue, "X-Token": token], [body])
+            case "/json":
+                // It takes no CBOR, as a node of an earlier version.
+                let type = head.headers.first(name: "Content-Type") ?? ""
+                let headers = [
+                    "X-Accept": head.headers.first(name: "Accept") ?? "none", "X-Type": type,
+                ]
+                let isRefused = type != "application/json"
+                write(context, headers, [body], status: isRefused ? .unsupportedMediaType : .ok)
+            case "/type":
+                let type = head.headers.first(name: "Content-Type") ?? ""
+                write(context, ["X-Type": type], [body])
             case "/missing": write(context, [:], [ByteBuffer(string: "no")], status: .notFound)
             case "/close": write(context, ["Connection": "close"], [body], closing: true)
             case "/reset": context.close(promise: nil)
@@ -118,6 +129,37 @@ private final class TinyServer: Sendable {
         #expect(server.accepted.value.load(ordering: .relaxed) == 1)
         await client.close()
         #expect(await Self.code { _ = try await client.request("GET", "/") } == .clientUnavailable)
+    }
+
+    @Test("A body in CBOR is sent once more as JSON where CBOR is refused, and only there")
+    func bodiesInBothForms() async throws {
+        let server = try await TinyServer()
+        let client = try NodeClient(url: server.url)
+        let taken = try await client.request("POST", "/type", cbor: [0xA0]) {
+            Issue.record("JSON is not needed")
+            return []
+        }
+        #expect(taken.status == 200 && taken.body == [0xA0])
+        #expect(taken.headers.contains { $0.0 == "X-Type" && $0.1 == "application/cbor" })
+        for (accept, expected) in [
+            ([], "application/cbor, application/json"),
+            ([("accept", "application/json")], "application/json"),
+        ] {
+            let refused = try await client.request(
+                "POST", "/json", cbor: [0xA0], orJSON: { Array("{}".utf8) }, headers: accept)
+            #expect(refused.status == 200 && refused.body == Array("{}".utf8))
+            #expect(refused.headers.contains { $0.0 == "X-Accept" && $0.1 == expected })
+        }
+        struct NoJSON: Error {}
+        await #expect(throws: NoJSON.self) {
+            _ = try await client.request("POST", "/json", cbor: [0xA0]) { throw NoJSON() }
+        }
+        let failed = try await client.request("POST", "/missing", cbor: [0xA0]) {
+            Issue.record("Only a refused type is asked for again")
+            return []
+        }
+        #expect(failed.status == 404)
+        await client.close()
     }
 
     @Test("Requests made at once each get their own answer")

@@ -3,12 +3,15 @@
 import Client
 import Console
 import Coordinator
+import Merge
 import Node
 
 /// Talks to a node. Usable from any task.
 struct NodeInterface: ClientInterface {
     let name: String
     let client: NodeClient
+    /// Whether bodies are sent as CBOR where the node takes it: bytes are shorter so.
+    var sendsCBOR = false
 
     /// - Throws: ``CommandFailure`` where the URL is none, or the roots of trust cannot be read.
     init(url: String, token: String?, trust: TLSTrust = .system) throws {
@@ -21,9 +24,18 @@ struct NodeInterface: ClientInterface {
     func exchange(
         _ method: String, _ path: String, _ body: JSONValue?
     ) async throws -> (status: Int, body: [UInt8]) {
-        let answer = try await client.request(
-            method, path, body: body.map { JSONWriter.bytes(of: $0) },
-            timeout: Self.deadline(path, body))
+        let deadline = Self.deadline(path, body)
+        let answer: NodeClient.Response
+        if sendsCBOR, let body {
+            // Answers are shown as they come, so they are JSON all the same.
+            answer = try await client.request(
+                method, path, cbor: CBORWriter.bytes(of: body),
+                orJSON: { JSONWriter.bytes(of: body) }, headers: [("Accept", "application/json")],
+                timeout: deadline)
+        } else {
+            answer = try await client.request(
+                method, path, body: body.map { JSONWriter.bytes(of: $0) }, timeout: deadline)
+        }
         return (answer.status, answer.body)
     }
 

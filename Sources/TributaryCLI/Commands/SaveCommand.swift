@@ -8,14 +8,14 @@ import Node
 struct SaveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "save",
-        abstract: "Save one atomic transaction, described as JSON.",
+        abstract: "Save one atomic transaction, described as JSON or CBOR.",
         discussion: """
             The JSON is the body of POST /v1/save: {"operations": [{"insert": "Person", "values": \
-            {"name": "Ada"}}]}. Without a saveID it is given one, so that a lost answer can be \
-            asked for.
+            {"name": "Ada"}}]}. CBOR (RFC 8949) has the same structure. Without a saveID it is \
+            given one, so that a lost answer can be asked for.
             """)
 
-    @Argument(help: "A file with JSON, or - for standard input.", completion: .file())
+    @Argument(help: "A file with JSON or CBOR, or - for standard input.", completion: .file())
     var file: String
 
     @Flag(help: "Allow more than 20,000 operations. Other saves wait while they are written.")
@@ -26,14 +26,20 @@ struct SaveCommand: AsyncParsableCommand {
     func run() async throws {
         let bytes = try ByteSource.whole(file, maximumBytes: 1 << 30)
         var body: JSONObject
+        let isCBOR = Self.isCBOR(bytes)
         do {
-            let json = try JSONParser.parse(bytes, maximumBytes: 1 << 30)
-            guard let object = json.object else {
-                throw CommandFailure.usage("\(file) holds \(json.kind), not an object.")
+            let value =
+                isCBOR
+                ? try CBORParser.parse(bytes, maximumBytes: 1 << 30)
+                : try JSONParser.parse(bytes, maximumBytes: 1 << 30)
+            guard let object = value.object else {
+                throw CommandFailure.usage("\(file) holds \(value.kind), not an object.")
             }
             body = object
         } catch let error as JSONError {
             throw CommandFailure.usage("\(file) is not JSON: \(error).")
+        } catch let error as CBORError {
+            throw CommandFailure.usage("\(file) cannot be taken as CBOR: \(error).")
         }
         let saveID: String
         switch body["saveID"] ?? .null {
@@ -45,7 +51,8 @@ struct SaveCommand: AsyncParsableCommand {
         body["saveID"] = .string(saveID)
         if bulk { body["bulk"] = .boolean(true) }
         let isEmpty = body["operations"]?.array?.isEmpty ?? false
-        let node = try options.open()
+        var node = try options.open()
+        node.sendsCBOR = isCBOR
         let answer = try await node.save(.object(body), saveID: saveID)
         do {
             try show(answer, of: node, isEmpty: isEmpty)
@@ -55,6 +62,11 @@ struct SaveCommand: AsyncParsableCommand {
                 failure.code, (dot.map { "Saved as \($0). " } ?? "") + failure.message)
         }
         await node.close()
+    }
+
+    /// Whether bytes begin as a map of CBOR does: no text in UTF-8 begins with such a byte.
+    private static func isCBOR(_ bytes: [UInt8]) -> Bool {
+        bytes.first.map { (0xA0...0xBF).contains($0) } ?? false
     }
 
     private func show(
