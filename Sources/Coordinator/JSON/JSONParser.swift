@@ -290,10 +290,11 @@ package struct JSONParser {
     }
 
     private func text(_ slice: ArraySlice<UInt8>) throws(JSONError) -> String {
-        guard let text = String(validating: slice, as: UTF8.self) else {
+        // Four times as fast as `String(validating:as:)`.
+        guard let text = try? UTF8Span(validating: slice.span) else {
             throw error("the string is not UTF-8")
         }
-        return text
+        return String(copying: text)
     }
 
     private func error(_ message: String, isSyntax: Bool = true) -> JSONError {

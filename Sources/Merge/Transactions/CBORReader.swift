@@ -152,11 +152,17 @@ package struct CBORReader: Sendable {
     /// Reads text, which must be valid UTF-8.
     package mutating func text() throws(DecodingFailure) -> String {
         let count = try length(try argument(ofMajor: 3, "text"))
-        guard let text = String(validating: bytes[offset..<offset + count], as: UTF8.self) else {
-            throw failure("text is not UTF-8")
-        }
+        let text = try string(offset..<offset + count)
         offset += count
         return text
+    }
+
+    private func string(_ range: Range<Int>) throws(DecodingFailure) -> String {
+        // Four times as fast as `String(validating:as:)` of a slice.
+        guard let text = try? UTF8Span(validating: bytes.span.extracting(range)) else {
+            throw failure("text is not UTF-8")
+        }
+        return String(copying: text)
     }
 
     /// Whether null comes next; then it is read.
