@@ -112,8 +112,8 @@ public final class NodeClient: Sendable {
     /// Makes a request with a body in CBOR (RFC 8949), and makes it again with JSON if the node
     /// refuses CBOR.
     ///
-    /// A node answers 415 on a route that takes no CBOR, and has done nothing then. Saves and
-    /// fetches take it. Their answers are CBOR too, unless `headers` has another `Accept`; the
+    /// A node answers 415 on a route that takes no CBOR, and has done nothing then. Where `headers`
+    /// accept nothing but CBOR, it answers 406 there, which is returned. Saves and fetches take it. Their answers are CBOR too, unless `headers` has another `Accept`; the
     /// field `Content-Type` of the answer says which it is.
     ///
     /// - Parameters:

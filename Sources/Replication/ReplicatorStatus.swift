@@ -217,7 +217,7 @@ package struct ReplicatorGauges: Hashable, Sendable {
 extension Replicator {
     /// Each agreed peer's vector on disk, as it last said.
     ///
-    /// The node asks after all frames. So this is no part of ``status``, which looks at each pair of
+    /// The node asks after all frames while somebody waits for peers. So this is no part of ``status``, which looks at each pair of
     /// members.
     package var confirmations: [(node: NodeID, vector: VersionVector)] {
         peers.filter(\.isAgreed).map { ($0.node, $0.durable) }

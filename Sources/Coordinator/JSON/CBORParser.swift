@@ -58,8 +58,8 @@ package struct CBORParser {
     /// - Parameters:
     ///   - bytes: one item of CBOR, and nothing after it.
     ///   - maximumDepth: how deep containers may nest.
-    ///   - maximumBytes: how many bytes there may be. A value that has more as JSON in any case is
-    ///     refused too.
+    ///   - maximumBytes: how many bytes there may be. A value with more items than a JSON text of so many
+    ///     bytes can have is refused too.
     /// - Throws: ``CBORError`` with the place.
     package static func parse(
         _ bytes: [UInt8], maximumDepth: Int = JSONParser.defaultMaximumDepth,
@@ -122,7 +122,9 @@ package struct CBORParser {
     private mutating func readKey() throws(CBORError) {
         let start = position
         let head = try head()
-        guard head.major == 3 else { throw error("a key must be text", at: start, isSyntax: false) }
+        guard head.major == 3 else {
+            throw error("a key must be text", at: start, isSyntax: bytes[start] == Self.stop)
+        }
         try weigh(Weight.key, start)
         let key = try text(head)
         stack[stack.count - 1].key = key

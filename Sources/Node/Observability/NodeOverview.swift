@@ -73,7 +73,7 @@ package struct NodeOverview: Sendable {
 }
 
 extension NodeService {
-    /// Where the node stands now. What it knows of peers is at most a tick (50 ms) old.
+    /// Where the node stands now. What it knows of peers is at most a tick (200 ms) old.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
     package func overview() async throws -> NodeOverview {

@@ -13,10 +13,6 @@ internal import Synchronization
 /// The loop of a node: it owns the transport and the node's core, and blocks on nothing but the
 /// sockets.
 final class NodeLoop {
-    /// How often the loop gives the core the time.
-    static let tickMilliseconds: UInt64 = 50
-    /// The same where nothing has happened since, and nobody waits.
-    static let quietTickMilliseconds: UInt64 = 200
     /// How often it is looked how long transactions wait to become stable.
     static let secondMilliseconds: UInt64 = 1_000
     /// How many polls are drained before other work gets its turn.
@@ -45,9 +41,7 @@ final class NodeLoop {
     private let peers: [NodeID]
     private let startedAt = MonotonicClock.milliseconds
     private let beganAt: UInt64
-    private var nextTickAt: UInt64 = 0
-    /// Whether nothing was taken in nor done since the last tick.
-    private var isQuiet = false
+    private var ticks = TickPace()
     private var nextSecondAt: UInt64 = 0
     private var isStopping = false
     /// Whether the alarms were raised that are raised once until what they tell of is over.
@@ -90,25 +84,18 @@ final class NodeLoop {
         defer { shared.orphans.keep(core.orphans) }
         while !isStopping {
             let now = MonotonicClock.milliseconds
-            let wait = nextTickAt > now ? Int(nextTickAt - now) : 0
+            let wait = ticks.nextAt > now ? Int(ticks.nextAt - now) : 0
             try take(transport.poll(timeoutMilliseconds: wait))
             try takeHandedOver()
-            if MonotonicClock.milliseconds >= nextTickAt { try tick() }
+            if MonotonicClock.milliseconds >= ticks.nextAt { try tick() }
         }
         publishReport(isRunning: false)
     }
 
     private func feed(_ input: NodeInput) throws {
-        endQuiet()
+        ticks.noteEvent(now: MonotonicClock.milliseconds)
         try carryOut(core.handle(input, now: MonotonicClock.milliseconds))
         try carryOut(core.settleSending(now: MonotonicClock.milliseconds))
-    }
-
-    /// Has the next tick come soon: something has happened.
-    private func endQuiet() {
-        guard isQuiet else { return }
-        isQuiet = false
-        nextTickAt = min(nextTickAt, MonotonicClock.milliseconds + Self.tickMilliseconds)
     }
 
     // MARK: - What comes in
@@ -158,17 +145,13 @@ final class NodeLoop {
 
     private func tick() throws {
         let now = MonotonicClock.milliseconds
-        let wasQuiet = isQuiet
-        isQuiet = true
         shared.acknowledgements.update(core.confirmations)
         shared.acknowledgements.expire(now: now)
         let awaited = shared.acknowledgements.awaitedPeers
-        nextTickAt =
-            now
-            + (wasQuiet && awaited.isEmpty ? Self.quietTickMilliseconds : Self.tickMilliseconds)
+        ticks.noteTick(now: now, isAwaited: !awaited.isEmpty)
         let actions = core.handle(
             .tick(wallMilliseconds: MonotonicClock.wallMilliseconds, awaited: awaited), now: now)
-        if !actions.isEmpty { endQuiet() }
+        if !actions.isEmpty { ticks.noteEvent(now: now) }
         try carryOut(actions)
         try carryOut(core.settleSending(now: MonotonicClock.milliseconds))
         if now >= nextSecondAt {

@@ -10,7 +10,7 @@ extension NodeService: NodeBackend {
         "It cannot be applied any more: an earlier save of its node is lost with that node."
     static let keptOrphan = orphaned + " What it wrote is kept: see `tributary orphans`."
 
-    /// The state of replication and of its peers, at most a tick (50 ms) old.
+    /// The state of replication and of its peers, at most a tick (200 ms) old.
     package func status() async -> NodeStatus {
         let (replicator, keys, stability) = shared.report.withLock {
             ($0.replicator, $0.keys, $0.stability)
@@ -71,8 +71,8 @@ extension NodeService: NodeBackend {
 
     /// Listens again, within some tens of milliseconds, to peers that are ignored for what they sent.
     ///
-    /// - Returns: whom that concerns as far as is known here, lowest first; it may be a tick (50 ms)
-    ///   old.
+    /// - Returns: whom that concerns as far as is known here, lowest first; it may be a tick
+    ///   (200 ms) old.
     func liftQuarantines() -> [NodeID] {
         let peers = shared.report.withLock { $0.replicator }?.peers ?? []
         shared.handover.give(.quarantinesLifted)

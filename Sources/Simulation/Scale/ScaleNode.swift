@@ -59,7 +59,7 @@ final class ScaleNode {
 
     /// Does what the program's loop does after frames and at each tick.
     func look(isTick: Bool) {
-        _ = acknowledgements.update(core.confirmations)
+        if acknowledgements.count > 0 { _ = acknowledgements.update(core.confirmations) }
         if isTick { _ = core.status }
     }
 

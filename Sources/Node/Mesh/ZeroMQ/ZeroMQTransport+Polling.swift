@@ -61,7 +61,7 @@ extension ZeroMQTransport {
         var now = MonotonicClock.milliseconds
         let end = milliseconds < 0 ? .max : now + UInt64(milliseconds)
         while true {
-            let left = min(end - min(end, now), pace.pause(now: now))
+            let left = min(end - min(end, now), pace.nextAt - min(pace.nextAt, now))
             if try waiting.wait(milliseconds: Int(left)) { return true }
             now = MonotonicClock.milliseconds
             guard now < end else { return false }
@@ -185,6 +185,12 @@ extension ZeroMQTransport {
     }
 
     private func takeEvents(of socket: MeshSocket) throws(ZeroMQError) {
+        let former = socket.watch.lastNumber
+        defer {
+            if socket.watch.lastNumber != former {
+                pace.makeHaste(now: MonotonicClock.milliseconds)
+            }
+        }
         try socket.takeEvents(
             limit: settings.limits.framesPerSocketAndPoll, now: MonotonicClock.milliseconds)
     }
