@@ -147,7 +147,7 @@ extension EndToEnd.HostileMeshTests {
     }
 
     /// A node looks less often where nobody has connected for a while.
-    @Test("after a rest, empty parts without end cost no more than 96 MiB")
+    @Test("after a rest, empty parts without end cost at most 96 MiB")
     func emptyPartsAfterRest() async throws {
         try await TestCluster.with(nodes: 2) { cluster in
             try await cluster.waitForConvergence()

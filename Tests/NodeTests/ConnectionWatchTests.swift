@@ -53,7 +53,8 @@ extension MeshSuites {
                     })
             }
             for transport in mesh.transports {
-                transport.pace.hurry()
+                // So that the next look comes at once, and asks every connection.
+                transport.pace = WatchPace(isKeyed: !keys.isEmpty)
                 _ = try transport.poll(timeoutMilliseconds: 1)
             }
             return mesh.transports.flatMap { transport in

@@ -78,10 +78,4 @@ struct WatchPace {
         let pause = now < hastyUntil ? Self.shortAskingPause : Self.askingPause
         nextAskingAt = now < askingUntil ? now : now + pause
     }
-
-    /// Has the next look come at once, and ask every connection.
-    mutating func hurry() {
-        nextAt = 0
-        nextAskingAt = 0
-    }
 }
