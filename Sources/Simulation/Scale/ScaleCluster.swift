@@ -159,7 +159,7 @@ extension ScaleCluster {
             [self] in
             let wall = node.machine.clock.wallMilliseconds
             feed(.tick(wallMilliseconds: wall, awaited: []), node, .time)
-            node.spend(.time) { $0.look(isTick: true) }
+            node.spend(.time) { $0.look() }
             tick(node)
         }
     }
@@ -286,7 +286,6 @@ extension ScaleCluster {
             .frame(
                 frame.bytes, from: NodeID(frame.sender), over: frame.channel,
                 isQuestion: frame.isQuestion), node, purpose)
-        node.spend(purpose) { $0.look(isTick: false) }
     }
 
     /// What a frame is sent for: where nodes stand is told each second, whatever they save.

@@ -20,7 +20,6 @@ final class ScaleNode {
     var core: NodeCore
     let mailbox = SimulatedProcess.Mailbox()
     private var observation: CommitObservation?
-    private var acknowledgements = AcknowledgementBook()
     /// Real seconds of a processor.
     private(set) var spent: [Purpose: Double] = [:]
 
@@ -57,11 +56,8 @@ final class ScaleNode {
     /// Forgets what was spent.
     func reset() { spent = [:] }
 
-    /// Does what the program's loop does after frames and at each tick.
-    func look(isTick: Bool) {
-        if acknowledgements.count > 0 { _ = acknowledgements.update(core.confirmations) }
-        if isTick { _ = core.status }
-    }
+    /// Does what the program's loop does at each tick.
+    func look() { _ = core.status }
 
     /// Closes the store.
     func close() {

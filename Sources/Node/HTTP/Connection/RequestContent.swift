@@ -25,7 +25,10 @@ enum RequestContent {
         if takesCBOR, isCBOR(type) { return .cbor }
         var error = HTTPError(
             415, "mediaTypeNotSupported",
-            "A body must be JSON: send it with Content-Type: application/json.")
+            takesCBOR
+                ? "A body must be JSON or CBOR: send it with Content-Type: application/json or "
+                    + "application/cbor."
+                : "A body must be JSON: send it with Content-Type: application/json.")
         error.fields[.accept] = accepted(takesCBOR: takesCBOR)
         throw error
     }
