@@ -11,6 +11,8 @@ struct ConflictChecker: Checker {
     private var stable: [Int: VersionVector] = [:]
     /// The vector that any store of a machine may ever have collapsed, and so an image of it.
     private var everStable: [Int: VersionVector] = [:]
+    /// What each machine's log has forgotten.
+    private var purged: [Int: VersionVector] = [:]
     /// Whose store each machine has.
     private var nodes: [Int: NodeID] = [:]
     private var findings = Findings()
@@ -19,11 +21,15 @@ struct ConflictChecker: Checker {
         switch observation {
         case .started(let node, let actor, let vector, _): start(node, actor, vector, run)
         case .stable(let node, let vector, _): declare(vector, node)
-        case .ended(let node, .wiped), .ended(let node, .copyRemoved): stable[node] = nil
+        case .purged(let node, let vector): purged[node] = vector
+        case .ended(let node, .wiped), .ended(let node, .copyRemoved):
+            stable[node] = nil
+            purged[node] = nil
         case .ended(let node, .restored): stable[node] = everStable[node]
         case .tookOver(let node, let donor):
             for other in nodes.keys.sorted() where nodes[other] == donor {
                 declare(everStable[other] ?? VersionVector(), node)
+                purged[node] = purged[other]
             }
         case .read(let node, let reading), .pinned(let node, _, let reading):
             check(reading, node, run)
@@ -87,13 +93,7 @@ struct ConflictChecker: Checker {
             if !listed.insert(id).inserted {
                 findings.note("twice", "\(place) \(id): expected once, found twice")
             }
-            if expected[id] == nil, conflict.kind == .dangling, let property = conflict.property {
-                let deaths = run.archive.oracle(at: vector).deaths(
-                    behind: conflict.id.row, property)
-                let mayBeUntold =
-                    !deaths.isEmpty && deaths.allSatisfy { stable[node]?.contains($0) == true }
-                if mayBeUntold { continue }
-            }
+            if expected[id] == nil, mayBeUntold(conflict, at: vector, node, run) { continue }
             check(conflict, expected[id], place, node)
             checkVisible(conflict, run.archive.oracle(at: vector), place)
         }
@@ -112,6 +112,21 @@ struct ConflictChecker: Checker {
                 "\(place) \(id): expected \(open.isUnresolved ? "unresolved" : "settled") of "
                     + "\(Telling.dots(open.sides.sorted())), found not listed")
         }
+    }
+
+    /// Whether a node may list a reference that the oracle does not: it has collected the deletes of its
+    /// target, or its log was at its limit and has forgotten both the reference and a delete.
+    private func mayBeUntold(
+        _ conflict: Conflict, at vector: VersionVector, _ node: Int, _ run: RunContext
+    ) -> Bool {
+        guard conflict.kind == .dangling, let property = conflict.property else { return false }
+        let deaths = run.archive.oracle(at: vector).deaths(behind: conflict.id.row, property)
+        guard !deaths.isEmpty else { return false }
+        func isPurged(_ dot: Dot?) -> Bool {
+            dot.map { purged[node]?.contains($0) == true } ?? false
+        }
+        return deaths.allSatisfy { stable[node]?.contains($0) == true }
+            || deaths.contains(where: isPurged) && conflict.sides.map(\.dot).allSatisfy(isPurged)
     }
 
     private mutating func check(

@@ -253,13 +253,7 @@ struct SeenDeleteTests {
 
     @Test("A reference first shown after the tombstone's collection is not lost without a word")
     func shownLate() throws {
-        let model = try ManagedObjectModel(entities: [
-            EntityDescription("Owner", attributes: [.init("name", .string)]),
-            EntityDescription(
-                "Card", attributes: [.init("number", .integer64)],
-                relationships: [.init("owner", to: "Owner")], uniquenessConstraints: [["number"]]),
-        ])
-        let (here, there) = try EngineNode.pair(model)
+        let (here, there) = try Self.cards()
         let owner = try here.insert("Owner")
         try exchange(here, there)
         let first = try here.insert("Card", ["number": .integer(1)])
@@ -279,5 +273,38 @@ struct SeenDeleteTests {
             #expect(try node.value(hidden, "owner") == .null)
             #expect(try dangling(node) == ["Card.\(hidden.row).owner.target"])
         }
+    }
+
+    @Test("A reference first shown where the log forgot it and the delete is listed there alone")
+    func shownAfterPurge() throws {
+        let (here, there) = try Self.cards()
+        let owner = try here.insert("Owner")
+        try exchange(here, there)
+        let first = try here.insert("Card", ["number": .integer(1)])
+        let hidden = try there.insert(
+            "Card", ["number": .integer(1), "owner": .reference(owner.row)])
+        try exchange(here, there)
+        _ = try here.delete(owner)
+        try exchange(here, there)
+        // The last of all is never purged.
+        try here.insert("Owner")
+        let knowledge = HistoryKnowledge(stable: VersionVector(), elsewhere: try here.vector)
+        #expect(try here.coordinator.tendHistory(Self.nothing, knowledge).purgedUnstable == 4)
+        _ = try here.delete(first)
+        try exchange(here, there)
+        for node in [here, there] { #expect(try node.value(hidden, "owner") == .null) }
+        #expect(try dangling(here) == ["Card.\(hidden.row).owner.target"])
+        #expect(try dangling(there).isEmpty)
+    }
+
+    /// Two nodes with cards that are united where they have one number.
+    private static func cards() throws -> (EngineNode, EngineNode) {
+        let model = try ManagedObjectModel(entities: [
+            EntityDescription("Owner", attributes: [.init("name", .string)]),
+            EntityDescription(
+                "Card", attributes: [.init("number", .integer64)],
+                relationships: [.init("owner", to: "Owner")], uniquenessConstraints: [["number"]]),
+        ])
+        return try EngineNode.pair(model)
     }
 }
