@@ -43,7 +43,7 @@ open class ManagedObject {
     /// Whether its values are yet to be read from the store.
     public internal(set) var isFault = true
 
-    var values: [PropertyValue] = []
+    var values: [PropertyValue] = [] { didSet { if change != .none { noteForFetches() } } }
     var snapshot: [PropertyValue] = []
     package internal(set) var version: RowVersion?
     /// Positions that an inserted object was given values for: a default is no assignment.
@@ -55,7 +55,7 @@ open class ManagedObject {
     var transients: [String: PropertyValue] = [:]
     /// The members of to-manys and derived to-ones as the store had them, once read.
     var memberBases: [String: Set<ManagedObjectID>] = [:]
-    var change = PendingChange.none
+    var change = PendingChange.none { didSet { noteForFetches() } }
     /// Whether its row was found missing, or was deleted elsewhere.
     var isInaccessible = false
 
@@ -143,6 +143,8 @@ open class ManagedObject {
             result[key] = target.map { .reference($0.row) } ?? .null
         }
     }
+
+    private func noteForFetches() { managedObjectContext?.graph.pendingIndex.note(self) }
 
     /// Positions whose value a save would write.
     func changedPositions() -> [Int] {

@@ -228,6 +228,7 @@ extension ManagedObjectContext {
         graph.updated = [:]
         graph.deleted = [:]
         graph.checked = [:]
+        graph.pendingIndex = PendingIndex()
         graph.columnDeltas = [:]
         graph.linkDeltas = [:]
         graph.event = ContextChanges()
@@ -261,6 +262,7 @@ extension ManagedObjectContext {
         graph.updated = [:]
         graph.deleted = [:]
         graph.checked = [:]
+        graph.pendingIndex = PendingIndex()
         graph.undelivered = []
         graph.columnDeltas = [:]
         graph.linkDeltas = [:]

@@ -90,30 +90,18 @@ extension ManagedObjectContext {
     /// unsaved inserts, changes and deletes laid over. To be used on its queue.
     ///
     /// An object that the context has already is the same instance with the values it had,
-    /// unless the request refreshes it. Conditions on *other* objects' unsaved changes are
-    /// evaluated only where an object of the fetched entity has changes itself, as in Core Data.
+    /// unless the request refreshes it. The store tests and orders what has no unsaved changes: those of
+    /// *other* objects that its conditions and sort keys lead to are regarded only where an object
+    /// has changes itself, as in Core Data.
     ///
     /// - Parameter request: Its result type is not regarded; see ``fetchObjectIDs(_:)`` and
-    ///   ``fetchDictionaries(_:)``. With pending changes of its entity, limit and offset are
-    ///   applied in memory.
+    ///   ``fetchDictionaries(_:)``.
     /// - Throws: ``CoordinatorError``: `invalidPredicate` or `malformed` where the request does
     ///   not fit the model, `queryGenerationExpired`, or what the store reports.
     public func fetch(_ request: FetchRequest) throws -> [ManagedObject] {
         confine()
         try objectRegistry.throwFaultingError()
-        let entity = try pendingFetch.entity(of: request)
-        let pending = pendingFetch.pendingObjects(of: entity, request)
-        if pending.isEmpty {
-            return try objectRegistry.read { try $0.fetch(request) }.map {
-                pendingFetch.object(for: $0, request)
-            }
-        }
-        return try pendingFetch.merged(request, entity, pending).map {
-            switch $0 {
-            case .stored(let row): pendingFetch.object(for: row, request)
-            case .pending(let object): object
-            }
-        }
+        return try pendingFetch.found(request, .rows).map { pendingFetch.object(for: $0, request) }
     }
 
     /// Fetches objects of a class. To be used on its queue.
@@ -141,10 +129,7 @@ extension ManagedObjectContext {
     public func fetchObjectIDs(_ request: FetchRequest) throws -> [ManagedObjectID] {
         confine()
         try objectRegistry.throwFaultingError()
-        let entity = try pendingFetch.entity(of: request)
-        let pending = pendingFetch.pendingObjects(of: entity, request)
-        if pending.isEmpty { return try objectRegistry.read { try $0.objectIDs(request) } }
-        return try pendingFetch.merged(request, entity, pending).map(\.objectID)
+        return try pendingFetch.found(request, .identities).map(\.objectID)
     }
 
     /// How many objects ``fetch(_:)`` would give. To be used on its queue.
@@ -153,10 +138,7 @@ extension ManagedObjectContext {
     public func count(for request: FetchRequest) throws -> Int {
         confine()
         try objectRegistry.throwFaultingError()
-        let entity = try pendingFetch.entity(of: request)
-        let pending = pendingFetch.pendingObjects(of: entity, request)
-        if pending.isEmpty { return try objectRegistry.read { try $0.count(request) } }
-        return try pendingFetch.merged(request, entity, pending).count
+        return try pendingFetch.count(request)
     }
 
     /// Fetches chosen values and aggregates; pending changes are not in them. To be used on its

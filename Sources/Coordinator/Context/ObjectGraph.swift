@@ -10,6 +10,8 @@ final class ObjectGraph {
     var inserted: [ManagedObjectID: ManagedObject] = [:]
     var updated: [ManagedObjectID: ManagedObject] = [:]
     var deleted: [ManagedObjectID: ManagedObject] = [:]
+    /// The inserted and updated ones by values that were asked for.
+    var pendingIndex = PendingIndex()
     var checked: [ManagedObjectID: ManagedObject] = [:]
     /// Members gained and lost by pending changes of columns at the other side.
     var columnDeltas: [MemberKey: MemberDelta] = [:]

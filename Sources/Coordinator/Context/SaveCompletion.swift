@@ -126,6 +126,7 @@ struct SaveCompletion: ContextPart {
         graph.updated = [:]
         graph.deleted = [:]
         graph.checked = [:]
+        graph.pendingIndex = PendingIndex()
     }
 
     private func rootEntity(of object: ManagedObject) -> ManagedObjectModel.Entity {

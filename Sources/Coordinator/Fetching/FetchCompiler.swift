@@ -14,7 +14,8 @@ package struct CompiledFetch: Hashable, Sendable {
     package let sql: String
     /// The values of its `?`, in order, as their columns keep them.
     package let bindings: [PropertyValue]
-    /// Of a dictionary fetch, what the columns are, in order; else empty.
+    /// Of a dictionary fetch what its columns are, in order; of objects what they are sorted by, where
+    /// that is selected too.
     package let columns: [Column]
 }
 
@@ -53,9 +54,12 @@ package struct FetchCompiler: Sendable {
     ///   - columns: of a fetch of objects, what to select: SQL over the alias `t0` of the
     ///     entity's table, written by the store and never taken from outside. Empty gives
     ///     `t0._id`, and `t0._entity` where the table is shared.
+    ///   - selectsSortKeys: whether what objects are sorted by is selected after these columns.
+    ///   - excluded: rows that are not to be found.
     /// - Throws: ``PredicateError`` or ``FetchRequestError``.
     package func compile(
-        _ request: FetchRequest, selecting columns: [String] = []
+        _ request: FetchRequest, selecting columns: [String] = [], selectsSortKeys: Bool = false,
+        without excluded: [RowID] = []
     ) throws -> CompiledFetch {
         guard let entity = model.entity(named: request.entityName) else {
             throw FetchRequestError("there is no entity \"\(request.entityName)\"")
@@ -71,6 +75,7 @@ package struct FetchCompiler: Sendable {
         if predicate != .constant(true) {
             conditions.append(try builder.condition(predicate))
         }
+        if !excluded.isEmpty { conditions.append(builder.isNone(of: excluded)) }
         var selection = Selection(expressions: columns, columns: [])
         if request.resultType == .dictionary {
             selection = try DictionarySelection(request, paths, &builder).selection()
@@ -78,6 +83,15 @@ package struct FetchCompiler: Sendable {
             selection.expressions = ["t0._id"] + (entity.sharesTable ? ["t0._entity"] : [])
         }
         if request.resultType == .count { selection.expressions = ["1"] }
+        if selectsSortKeys {
+            for descriptor in request.sortDescriptors {
+                let path = try SortEvaluator.path(descriptor, paths)
+                selection.expressions.append(try builder.value(path))
+                selection.columns.append(
+                    .init(
+                        name: descriptor.keyPath, content: .attribute(path.type ?? .integer64)))
+            }
+        }
         if let names = selection.names { paths.columns = names }
         builder.columnExpressions = selection.expressionsByPosition
 

@@ -38,6 +38,19 @@ package struct PredicateEvaluator: Hashable, Sendable {
         self.predicate = try resolver.resolve(predicate ?? .constant(true))
     }
 
+    /// Tests that hold of every object that the predicate holds of: that an attribute of its own has one
+    /// value.
+    var equalities: [(attribute: String, value: PropertyValue, options: ComparisonOptions)] {
+        let parts: [ResolvedPredicate] =
+            if case .and(let parts) = predicate { parts } else { [predicate] }
+        return parts.compactMap { part in
+            guard case .test(let path, .compare(.equal, let value, let options)) = part,
+                path.steps.isEmpty, case .attribute(let name, _) = path.terminal
+            else { return nil }
+            return (name, value, options)
+        }
+    }
+
     /// Whether the predicate holds of an object.
     package func matches(_ subject: some PredicateSubject) throws -> Bool {
         try truth(predicate, subject) ?? false

@@ -79,6 +79,12 @@ struct SQLBuilder {
             .map { " AND \($0)" }.joined()
     }
 
+    /// A condition: a row is none of some.
+    mutating func isNone(of rows: [RowID]) -> String {
+        bindings.append(.string(Self.integerList(rows.map(PropertyValue.reference)) ?? "[]"))
+        return "t0._id NOT IN (SELECT value FROM json_each(?))"
+    }
+
     // MARK: Paths
 
     /// The value at a path without to-manys, joined to the statement's FROM.

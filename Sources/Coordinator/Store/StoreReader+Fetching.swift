@@ -17,72 +17,34 @@ extension StoreReader {
 
     /// Hands the objects that a request asks for to a closure, one at a time, in bounded memory.
     ///
-    /// To sort many SQLite keeps all that it selects of them, and here in memory, so of those it is
-    /// given their identities and what they are sorted by alone.
-    ///
     /// - Parameter body: gives false to stop.
     package func forEach(
         _ request: FetchRequest, _ body: (RowSnapshot) throws -> Bool
     ) throws {
-        var request = request
-        request.resultType = .objects
-        let entity = try entity(request)
-        let isShared = entity.sharesTable
-        let table = catalog.table(entity.name)
-        let sorted =
-            request.sortDescriptors.isEmpty
-            ? 0 : request.fetchLimit == 0 ? .max : max(request.fetchLimit, request.fetchOffset)
-        let isReadByRow = !isShared && sorted > Self.sortedWhole
-        let columns =
-            isShared
-            ? ["t0._id", "t0._entity"]
-            : isReadByRow ? ["t0._id"] : table.selectedColumns.map { "t0.\($0)" }
-        let statement = try statement(try compile(request, selecting: columns))
-        let actors = try actors()
-        defer { statement.reset() }
-        while try statement.step() {
-            let snapshot: RowSnapshot
-            if isShared {
-                guard let name = catalog.names.entityNames[statement.integer(1)],
-                    let concrete = catalog.model.entity(named: name),
-                    let found = try row(concrete, RowID(statement.integer(0)))
-                else { continue }
-                snapshot = found
-            } else if isReadByRow {
-                guard let found = try row(entity, RowID(statement.integer(0))) else { continue }
-                snapshot = found
-            } else {
-                snapshot = try decode(statement, table, actors: actors)
-            }
-            if try !body(snapshot) { return }
+        let cursor = try FetchCursor(self, request, .rows)
+        defer { cursor.close() }
+        while try cursor.next() {
+            if let snapshot = try cursor.snapshot(), try !body(snapshot) { return }
         }
     }
 
-    /// Up to so many objects are sorted with all their values, which saves reading each of a page
-    /// again.
-    private static let sortedWhole = 256
-
     /// The identities of the objects that a request asks for, in its order.
     package func objectIDs(_ request: FetchRequest) throws -> [ManagedObjectID] {
-        var request = request
-        request.resultType = .ids
-        let entity = try entity(request)
-        let statement = try statement(try compile(request))
+        let cursor = try FetchCursor(self, request, .identities)
         var result: [ManagedObjectID] = []
-        while try statement.step() {
-            let name =
-                entity.sharesTable
-                ? catalog.names.entityNames[statement.integer(1)] ?? entity.name : entity.name
-            result.append(ManagedObjectID(entityName: name, row: RowID(statement.integer(0))))
-        }
+        while try cursor.next() { result.append(cursor.objectID) }
         return result
     }
 
     /// How many objects a request asks for.
-    package func count(_ request: FetchRequest) throws -> Int {
+    ///
+    /// - Parameter excluded: rows that are not to be counted.
+    package func count(
+        _ request: FetchRequest, without excluded: [RowID] = []
+    ) throws -> Int {
         var request = request
         request.resultType = .count
-        let statement = try statement(try compile(request))
+        let statement = try statement(try compile(request, without: excluded))
         defer { statement.reset() }
         guard try statement.step() else { return 0 }
         return Int(statement.integer(0))
@@ -148,21 +110,23 @@ extension StoreReader {
         }
     }
 
-    private func entity(_ request: FetchRequest) throws -> ManagedObjectModel.Entity {
+    func entity(_ request: FetchRequest) throws -> ManagedObjectModel.Entity {
         guard let entity = catalog.model.entity(named: request.entityName) else {
             throw CoordinatorError(.malformed, "There is no entity \(request.entityName).")
         }
         return entity
     }
 
-    private func compile(
-        _ request: FetchRequest, selecting columns: [String] = []
+    func compile(
+        _ request: FetchRequest, selecting columns: [String] = [], selectsSortKeys: Bool = false,
+        without excluded: [RowID] = []
     ) throws -> CompiledFetch {
         let compiler = FetchCompiler(
             model: catalog.model, codes: EntityCodes(catalog.names.entities),
             cluster: catalog.cluster)
         do {
-            return try compiler.compile(request, selecting: columns)
+            return try compiler.compile(
+                request, selecting: columns, selectsSortKeys: selectsSortKeys, without: excluded)
         } catch let error as PredicateError {
             throw CoordinatorError(.invalidPredicate, "\(error)")
         } catch let error as FetchRequestError {
@@ -172,7 +136,7 @@ extension StoreReader {
 
     /// Prepares what people ask, which is not kept: a cache of statements that come from outside
     /// would have no bound.
-    private func statement(_ compiled: CompiledFetch) throws -> SQLStatement {
+    func statement(_ compiled: CompiledFetch) throws -> SQLStatement {
         let statement: SQLStatement
         do {
             statement = SQLStatement(try database.makeStatement(sql: compiled.sql))
