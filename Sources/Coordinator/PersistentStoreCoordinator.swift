@@ -24,6 +24,9 @@ public final class PersistentStoreCoordinator: Sendable {
         public var walLimit: UInt64 = 1 << 30
         /// The longest a pin may live, in milliseconds.
         public var pinLimitMilliseconds: UInt64 = 3_600_000
+        /// The most that rows which contexts have read may take in memory, in bytes, so that faults need
+        /// not ask the store again: 32 MiB. With 0 none are kept.
+        public var rowCacheBytes = 32 << 20
         /// Pages of write-ahead log after which a commit writes them back into the file: 16 MB.
         package var checkpointPages = 4_000
         /// How long the writer waits for running readers before the log can start over, in
@@ -75,6 +78,8 @@ public final class PersistentStoreCoordinator: Sendable {
     let pins = PinRegistry()
     let savesUnderWay = SavesUnderWay()
     let observers = CommitObservers()
+    let rowCache: RowCache
+    let contextCounting = ContextCounting()
     let waiters = VectorWaiters()
     let pool: any DatabaseReader
     let writablePool: DatabasePool?
@@ -110,6 +115,7 @@ public final class PersistentStoreCoordinator: Sendable {
         self.cluster = cluster
         self.node = node
         self.options = options
+        rowCache = RowCache(limit: options.rowCacheBytes)
         do {
             ownership = try StoreConnection.takeOwnership(path, options.files)
             isMadeAnew =
@@ -130,9 +136,11 @@ public final class PersistentStoreCoordinator: Sendable {
                 actors: engine.state.actors, history: engine.history)
             let observers = observers
             let waiters = waiters
+            let rowCache = rowCache
             writer = GroupCommit(
                 engine: engine, pool: pool, worksAlone: options.worksAlone,
                 clock: options.monotonicMilliseconds,
+                willCommit: { rowCache.note($0) },
                 onCommit: { notice in
                     waiters.advance(to: notice.token.versionVector)
                     observers.notify(notice)
@@ -159,6 +167,8 @@ public final class PersistentStoreCoordinator: Sendable {
         let path = options.files.resolved(path)
         storePath = path
         self.options = options
+        // Another process may write to the file.
+        rowCache = RowCache(limit: 0, hearsCommits: false)
         guard options.files.size(of: path) != nil else {
             throw CoordinatorError(.inputOutput, "There is no file \(path).")
         }
@@ -188,6 +198,15 @@ public final class PersistentStoreCoordinator: Sendable {
             throw CoordinatorError(mapping: error).naming(path)
         }
     }
+
+    /// How full the cache of rows is that its contexts have read. Usable from any thread.
+    public var rowCacheGauge: RowCacheGauge { rowCache.gauge }
+
+    /// Empties the cache of rows that its contexts have read. Usable from any thread.
+    public func forgetCachedRows() { rowCache.removeAll() }
+
+    /// What all its contexts have fetched, read and saved so far. Usable from any thread.
+    public var contextCounters: ContextCounters { contextCounting.counters }
 
     /// The node's incarnation; nil where the store is open for reading only.
     public var actor: ActorID? { writer?.actor }

@@ -112,7 +112,10 @@ extension ManagedObject {
     }
 
     func read(_ position: Int) -> PropertyValue {
-        usableContext()?.objectRegistry.fire(self)
+        if isFault, let registry = usableContext()?.objectRegistry {
+            if let value = registry.partialValue(of: self, position) { return value }
+            registry.fire(self)
+        }
         return position < values.count ? values[position] : .null
     }
 

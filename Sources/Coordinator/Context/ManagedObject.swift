@@ -20,8 +20,8 @@ public import Merge
 /// an explanation otherwise.
 ///
 /// Invariants
-/// 1. A fault has neither values nor snapshot; a realised object has one value a property of its
-///    entity, in canonical order.
+/// 1. A fault has neither values nor snapshot, and perhaps a source to have them from; a realised object has
+///    one value a property of its entity, in canonical order, and no source.
 /// 2. `snapshot` is empty for an object never saved, else the values as fetched or last saved.
 /// 3. An object with a pending change is realised and held strongly by its context.
 open class ManagedObject {
@@ -46,6 +46,10 @@ open class ManagedObject {
     var values: [PropertyValue] = [] { didSet { if change != .none { noteForFetches() } } }
     var snapshot: [PropertyValue] = []
     package internal(set) var version: RowVersion?
+    /// Of a fault, where its values are at hand.
+    var source = FaultSource.none
+    /// Objects that a fetch prefetched along this one, kept in use as long as it is.
+    var prefetched: [ManagedObject] = []
     /// Positions that an inserted object was given values for: a default is no assignment.
     var assigned: Set<Int> = []
     /// Positions of references that a delete rule made null, and that nobody assigned since.

@@ -48,13 +48,13 @@ extension ManagedObjectContext {
         guard let entity = managedObjectModel.entity(named: objectID.entityName) else {
             throw CoordinatorError(.objectNotFound, "There is no entity \(objectID.entityName).")
         }
-        if let object = graph.registry[objectID]?.object, !object.isFault || object.change != .none
-        {
+        if let object = graph.registry[objectID]?.object, !object.isInaccessible {
+            if object.isFault, object.change == .none { try objectRegistry.fulfill(object) }
             if object.isDeleted { throw objectRegistry.missing(objectID) }
             return object
         }
         guard !objectID.isTemporaryID,
-            let row = try objectRegistry.read({ try $0.row(entity, objectID.row) })
+            let row = try objectRegistry.row(objectID.row, of: entity)
         else {
             if let object = graph.registry[objectID]?.object {
                 objectRegistry.markInaccessible(object)
@@ -76,18 +76,16 @@ extension ManagedObjectContext {
     public func fulfillFault(_ object: ManagedObject) throws {
         confine()
         guard object.isFault, object.managedObjectContext === self else { return }
-        guard !object.isInaccessible,
-            let row = try objectRegistry.read({ try $0.row(object.entity, object.objectID.row) }),
-            row.objectID == object.objectID
-        else {
-            objectRegistry.markInaccessible(object)
-            throw objectRegistry.missing(object.objectID)
-        }
-        objectRegistry.fill(object, with: row)
+        try objectRegistry.fulfill(object)
     }
 
     /// Fetches objects: those of the store at the context's generation, with the context's
     /// unsaved inserts, changes and deletes laid over. To be used on its queue.
+    ///
+    /// Objects come as faults. The values that were read along, unless
+    /// ``FetchRequest/includesPropertyValues`` is false, serve them when they are touched, as long as no commit
+    /// has changed them since. With a ``FetchRequest/fetchBatchSize`` the first touch of an object reads
+    /// so many at once; see ``fetch(_:batchSize:as:)`` for lists that are not to be held whole.
     ///
     /// An object that the context has already is the same instance with the values it had,
     /// unless the request refreshes it. The store tests and orders what has no unsaved changes: those of
@@ -101,7 +99,7 @@ extension ManagedObjectContext {
     public func fetch(_ request: FetchRequest) throws -> [ManagedObject] {
         confine()
         try objectRegistry.throwFaultingError()
-        return try pendingFetch.found(request, .rows).map { pendingFetch.object(for: $0, request) }
+        return try pendingFetch.objects(request)
     }
 
     /// Fetches objects of a class. To be used on its queue.

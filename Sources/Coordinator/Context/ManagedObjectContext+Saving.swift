@@ -46,6 +46,7 @@ extension ManagedObjectContext {
         }
         let result = try persistentStoreCoordinator.save(request)
         let saved = SaveCompletion.SavedChanges(self)
+        graph.counting.countSave()
         completion.finish(saved, result: result)
         // Only the first answer to a save tells what its rows are like.
         if options.saveID != nil, result.rows.isEmpty { completion.forget(saved) }

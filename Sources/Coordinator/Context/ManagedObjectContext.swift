@@ -47,12 +47,16 @@ public final class ManagedObjectContext: @unchecked Sendable {
         _ coordinator: PersistentStoreCoordinator, classes: [String: ManagedObject.Type] = [:]
     ) {
         persistentStoreCoordinator = coordinator
-        graph = ObjectGraph(classes: classes)
+        graph = ObjectGraph(
+            classes: classes, counting: ContextCounting(of: coordinator.contextCounting))
         settings = Mutex(Settings())
     }
 
     deinit {
         settings.withLock { $0.commitObservation?.cancel() }
+        // Objects that were prefetched along each other would keep each other in use.
+        guard graph.hasPrefetched else { return }
+        for object in graph.registry.values.compactMap(\.object) { object.prefetched = [] }
     }
 
     /// The schema.
@@ -64,6 +68,7 @@ public final class ManagedObjectContext: @unchecked Sendable {
         var transactionAuthor: String?
         var shouldDeleteInaccessibleFaults = true
         var propagatesDeletesAtEndOfEvent = true
+        var stalenessInterval = -1.0
         var commitObservation: CommitObservation?
     }
 
@@ -99,6 +104,17 @@ public final class ManagedObjectContext: @unchecked Sendable {
         get { settings.withLock { $0.propagatesDeletesAtEndOfEvent } }
         set { settings.withLock { $0.propagatesDeletesAtEndOfEvent = newValue } }
     }
+
+    /// How old a row that the coordinator's contexts have read may be, in seconds, to serve a fault. Below
+    /// 0, the default, it may be of any age: a row that a commit has touched since never serves. With 0
+    /// every fault asks the store. Usable from any thread.
+    public var stalenessInterval: Double {
+        get { settings.withLock { $0.stalenessInterval } }
+        set { settings.withLock { $0.stalenessInterval = newValue } }
+    }
+
+    /// What the context has fetched, read and saved so far. Usable from any thread.
+    public var counters: ContextCounters { graph.counting.counters }
 
     // MARK: The graph
 

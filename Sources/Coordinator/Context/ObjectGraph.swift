@@ -24,13 +24,21 @@ final class ObjectGraph {
     /// Counts changes, so that a save knows when its hooks changed nothing more.
     var changeCount = 0
     var isAwakening = false
+    /// Whether objects may keep others in use that were prefetched along them.
+    var hasPrefetched = false
     var lastTemporaryRow: Int64 = 0
     var generation = GenerationState.newest
     var inverseColumns: [String: [InverseColumn]] = [:]
     /// The first failure to read a fault since the context was last refreshed or reset.
     var faultingError: CoordinatorError?
 
-    init(classes: [String: ManagedObject.Type]) { self.classes = classes }
+    /// What the context has done.
+    let counting: ContextCounting
+
+    init(classes: [String: ManagedObject.Type], counting: ContextCounting) {
+        self.classes = classes
+        self.counting = counting
+    }
 }
 
 /// A part of a context. To be used on its queue.

@@ -48,7 +48,7 @@ struct ObjectRegistry: ContextPart {
         }
         // Class and ID depend on the concrete entity, so the row must be read now.
         do {
-            if let found = try read({ try $0.row(entity, row) }) { return object(for: found) }
+            if let found = try self.row(row, of: entity) { return fault(for: found) }
         } catch { note(error) }
         return makeFault(ManagedObjectID(entityName: entity.name, row: row), entity)
     }
@@ -83,12 +83,23 @@ struct ObjectRegistry: ContextPart {
         if let error = graph.faultingError { throw error }
     }
 
-    /// The one object of a row that was read, realised by it if it is a fault.
-    func object(for row: RowSnapshot) -> ManagedObject {
+    /// The one object of a row that was read; where it is a fault, it has its values from there.
+    func fault(for row: CachedRow) -> ManagedObject {
+        let objectID = row.snapshot.objectID
         let object =
-            graph.registry[row.objectID]?.object
-            ?? makeFault(row.objectID, context.entityNamed(row.objectID.entityName))
-        if object.isFault, object.change == .none { fill(object, with: row) }
+            graph.registry[objectID]?.object
+            ?? makeFault(objectID, context.entityNamed(objectID.entityName))
+        if object.isFault, object.change == .none {
+            object.source = .row(row)
+            object.isInaccessible = false
+        }
+        return object
+    }
+
+    /// The one object of a row that was read, realised.
+    func object(for row: CachedRow) -> ManagedObject {
+        let object = fault(for: row)
+        if object.isFault, object.change == .none { fill(object, with: row.snapshot) }
         return object
     }
 
@@ -96,6 +107,7 @@ struct ObjectRegistry: ContextPart {
         object.values = row.values
         object.snapshot = row.values
         object.version = row.version
+        object.source = .none
         object.isFault = false
         object.isInaccessible = false
         let wasAwakening = graph.isAwakening
@@ -112,6 +124,8 @@ struct ObjectRegistry: ContextPart {
         object.assigned = []
         object.nullified = []
         object.memberBases = [:]
+        object.source = .none
+        object.prefetched = []
         object.isFault = true
         object.isInaccessible = false
     }
@@ -126,18 +140,22 @@ struct ObjectRegistry: ContextPart {
         graph.registry[object.objectID] = nil
         object.change = .none
         object.memberBases = [:]
+        object.source = .none
+        object.prefetched = []
         object.managedObjectContext = nil
     }
 
     /// Reads from the generation that the context is pinned to, or the newest.
     func read<Result>(_ body: (StoreReader) throws -> Result) throws -> Result {
-        switch graph.generation {
-        case .newest: return try persistentStoreCoordinator.read(nil, body)
-        case .pinned(let pin): return try persistentStoreCoordinator.read(pin, body)
-        case .pinnedAtNextRead:
-            let pin = try persistentStoreCoordinator.pinCurrentGeneration()
-            graph.generation = .pinned(pin)
-            return try persistentStoreCoordinator.read(pin, body)
+        if case .pinnedAtNextRead = graph.generation {
+            graph.generation = .pinned(try persistentStoreCoordinator.pinCurrentGeneration())
+        }
+        var pin: GenerationPin?
+        if case .pinned(let current) = graph.generation { pin = current }
+        return try persistentStoreCoordinator.read(pin) { reader in
+            var reader = reader
+            reader.counting = graph.counting
+            return try body(reader)
         }
     }
 

@@ -9,8 +9,8 @@ struct PendingFetch: ContextPart {
 
     /// An object that a fetch found.
     enum Found {
-        /// One of the store, with its values where they were asked for.
-        case stored(ManagedObjectID, RowSnapshot?)
+        /// One of the store, with what was read of it.
+        case stored(ManagedObjectID, FaultSource)
         /// One with pending changes.
         case pending(ManagedObject)
 
@@ -49,17 +49,9 @@ struct PendingFetch: ContextPart {
     ///
     /// - Throws: ``CoordinatorError``: `invalidPredicate` or `malformed`, and whatever reading throws.
     func found(_ request: FetchRequest, _ content: FetchCursor.Content) throws -> [Found] {
+        graph.counting.countFetch()
         guard hasPending(request) else {
-            return try objectRegistry.read { reader in
-                let cursor = try FetchCursor(reader, request, content)
-                defer { cursor.close() }
-                var result: [Found] = []
-                while try cursor.next() {
-                    result.append(
-                        .stored(cursor.objectID, content == .rows ? try cursor.snapshot() : nil))
-                }
-                return result
-            }
+            return try stored(request, content, wanted: .max, besides: 0).map(\.found)
         }
         let question = try question(request)
         let pending = try matching(question)
@@ -90,6 +82,7 @@ struct PendingFetch: ContextPart {
     ///
     /// - Throws: as ``found(_:_:)``.
     func count(_ request: FetchRequest) throws -> Int {
+        graph.counting.countFetch()
         guard hasPending(request) else {
             return try objectRegistry.read { try $0.count(request) }
         }
@@ -160,29 +153,52 @@ struct PendingFetch: ContextPart {
         besides pending: Int
     ) throws -> [Placed] {
         var unskipped = request
-        if request.fetchOffset > 0 { unskipped.fetchOffset = 0 }
-        if request.fetchLimit > 0 {
-            let most = wanted.addingReportingOverflow(graph.updated.count + graph.deleted.count)
-            unskipped.fetchLimit = most.overflow ? .max : most.partialValue
+        let changed = hasPending(request) ? graph.updated.count + graph.deleted.count : 0
+        if hasPending(request) {
+            if request.fetchOffset > 0 { unskipped.fetchOffset = 0 }
+            if request.fetchLimit > 0 {
+                let most = wanted.addingReportingOverflow(changed)
+                unskipped.fetchLimit = most.overflow ? .max : most.partialValue
+            }
         }
-        return try objectRegistry.read { reader in
+        let shown = hasPending(request) ? request.fetchOffset - pending : 0
+        var rows: [CachedRow] = []
+        let now = persistentStoreCoordinator.options.monotonicMilliseconds()
+        let found: [Placed] = try objectRegistry.read { reader in
             let cursor = try FetchCursor(
-                reader, unskipped, content, selectsSortKeys: pending > 0)
+                reader, unskipped, content, selectsSortKeys: pending > 0, isHeld: true)
             defer { cursor.close() }
+            let generation = try reader.generation
             var result: [Placed] = []
             while result.count < wanted, try cursor.next() {
                 let objectID = cursor.objectID
-                if graph.updated[objectID] != nil || graph.deleted[objectID] != nil { continue }
-                let mayBeShown = result.count >= request.fetchOffset - pending
+                if changed > 0,
+                    graph.updated[objectID] != nil || graph.deleted[objectID] != nil
+                {
+                    continue
+                }
+                var source = FaultSource.none
+                switch content {
+                case .rows where result.count >= shown:
+                    if let snapshot = try cursor.snapshot() {
+                        let row = CachedRow(
+                            snapshot, generation: generation, milliseconds: now)
+                        rows.append(row)
+                        source = .row(row)
+                    }
+                case .properties: source = .partial(try cursor.partial(generation: generation))
+                case .identities, .rows: break
+                }
                 result.append(
                     Placed(
                         values: pending > 0 ? try cursor.sortValues() : [], row: objectID.row,
-                        found: .stored(
-                            objectID,
-                            content == .rows && mayBeShown ? try cursor.snapshot() : nil)))
+                        found: .stored(objectID, source)))
             }
             return result
         }
+        if !rows.isEmpty { persistentStoreCoordinator.rowCache.add(rows) }
+        graph.counting.countRows(found.count)
+        return found
     }
 
     private static func merged(
@@ -202,19 +218,76 @@ struct PendingFetch: ContextPart {
         return result + left[place...]
     }
 
+    // MARK: Objects
+
+    /// The context's objects of a request, in its order.
+    ///
+    /// - Throws: as ``found(_:_:)``.
+    func objects(_ request: FetchRequest) throws -> [ManagedObject] {
+        let content = try content(of: request)
+        let objects = try found(request, content).map { object(for: $0, request) }
+        if request.fetchBatchSize > 0 { batch(objects, request.fetchBatchSize) }
+        try Prefetcher(context: context).prefetch(
+            request.relationshipKeyPathsForPrefetching, along: objects,
+            of: context.entityNamed(request.entityName))
+        return objects
+    }
+
+    private func content(of request: FetchRequest) throws -> FetchCursor.Content {
+        if !request.propertiesToFetch.isEmpty {
+            return .properties(
+                try request.propertiesToFetch.map { property in
+                    guard case .keyPath(let name) = property else {
+                        throw CoordinatorError(
+                            .malformed,
+                            "Only a dictionary fetch can have aggregates, such as "
+                                + "\"\(property.name)\".")
+                    }
+                    return name
+                })
+        }
+        if request.shouldRefreshRefetchedObjects { return .rows }
+        return request.includesPropertyValues && request.fetchBatchSize == 0 ? .rows : .identities
+    }
+
     /// The context's object of one that was found.
     func object(for found: Found, _ request: FetchRequest) -> ManagedObject {
         switch found {
         case .pending(let object): return object
-        case .stored(let objectID, let row):
-            guard let row,
-                request.includesPropertyValues || request.shouldRefreshRefetchedObjects
-            else { return context.object(with: objectID) }
-            let object = objectRegistry.object(for: row)
-            if request.shouldRefreshRefetchedObjects, object.change == .none {
-                merger.rebase(object, on: row)
+        case .stored(let objectID, let source):
+            let object =
+                graph.registry[objectID]?.object
+                ?? objectRegistry.makeFault(objectID, context.entityNamed(objectID.entityName))
+            guard object.change == .none else { return object }
+            if object.isFault { object.isInaccessible = false }
+            switch (source, object.isFault) {
+            case (.row(let row), true):
+                object.source = source
+                if !request.returnsObjectsAsFaults {
+                    objectRegistry.fill(object, with: row.snapshot)
+                }
+            case (.row(let row), false) where request.shouldRefreshRefetchedObjects:
+                merger.rebase(object, on: row.snapshot)
+            case (.partial, true):
+                // A whole row that is at hand is worth more.
+                if case .row = object.source { break }
+                object.source = source
+            default: break
             }
             return object
+        }
+    }
+
+    /// Has faults read so many rows at once, where the first of them is touched.
+    private func batch(_ objects: [ManagedObject], _ size: Int) {
+        for start in stride(from: 0, to: objects.count, by: size) {
+            let faults = objects[start..<min(start + size, objects.count)].filter { object in
+                guard object.isFault, object.change == .none else { return false }
+                if case .none = object.source { return true }
+                return false
+            }
+            let batch = FaultBatch(faults.map(\.objectID))
+            for object in faults { object.source = .batch(batch) }
         }
     }
 }

@@ -81,7 +81,7 @@ struct SQLBuilder {
 
     /// A condition: a row is none of some.
     mutating func isNone(of rows: [RowID]) -> String {
-        bindings.append(.string(Self.integerList(rows.map(PropertyValue.reference)) ?? "[]"))
+        bindings.append(.string(Self.list(rows)))
         return "t0._id NOT IN (SELECT value FROM json_each(?))"
     }
 
@@ -329,6 +329,11 @@ struct SQLBuilder {
         for value in values { bind(value, options) }
         let marks = repeatElement("?", count: values.count).joined(separator: ", ")
         return "(\(expression) IN (\(marks)))"
+    }
+
+    /// Rows as a JSON list.
+    static func list(_ rows: [RowID]) -> String {
+        "[\(rows.map { String($0.rawValue) }.joined(separator: ","))]"
     }
 
     /// Whole numbers as a JSON list, so that a long one takes one binding.

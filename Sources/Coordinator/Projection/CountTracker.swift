@@ -118,7 +118,7 @@ struct CountTracker: StorePart {
         _ counted: CountedRelationship, owner: String, limit: String
     ) -> String {
         let source = StoreReader.memberSource(
-            of: counted.relationship, owner: owner, model: model)
+            of: counted.relationship, isOwned: "= \(owner)", model: model)
         return "(SELECT count(*) FROM (SELECT 1 FROM \(source ?? "_state") LIMIT \(limit)))"
     }
 }

@@ -97,6 +97,8 @@ final class EntityTable: Sendable {
     let updateSQL: String
     let deleteSQL: String
     let selectSQL: String
+    /// Selects the rows of the entity that a JSON list names.
+    let selectManySQL: String
 
     /// The columns every snapshot query selects, in the order ``StoreReader`` decodes:
     /// id, version, timestamp, registers, then properties.
@@ -176,6 +178,10 @@ final class EntityTable: Sendable {
         deleteSQL = "DELETE FROM \(table) WHERE _id = ?1"
         selectSQL =
             "SELECT \(selectedColumns.joined(separator: ", ")) FROM \(table) WHERE _id = ?1"
+        selectManySQL =
+            "SELECT \(selectedColumns.joined(separator: ", ")) FROM \(table) "
+            + "WHERE _id IN (SELECT value FROM json_each(?1))"
+            + (entity.sharesTable ? " AND _entity = \(code)" : "")
     }
 
     /// Whether a relationship of the entity is counted.

@@ -10,6 +10,14 @@ public struct StoreReader {
     let catalog: StoreCatalog
     /// Whether somebody still wants what is read; nil where it is read in any case.
     var mayGoOn: (@Sendable () -> Bool)?
+    /// Where statements and rows are counted.
+    var counting: ContextCounting?
+
+    /// A statement of the connection, prepared once, that reads for somebody who counts.
+    func prepared(_ sql: String) throws -> SQLStatement {
+        counting?.countStatement()
+        return try database.prepared(sql)
+    }
 
     /// Ends a read that nobody wants any more. SQLite asks by itself while it works. A reader that
     /// works long on few rows must ask here.
@@ -41,6 +49,15 @@ public struct StoreReader {
         }
     }
 
+    /// The generation that is read.
+    var generation: UInt64 {
+        get throws {
+            let statement = try database.prepared("SELECT generation FROM _state")
+            defer { statement.reset() }
+            return try statement.step() ? UInt64(bitPattern: statement.integer(0)) : 0
+        }
+    }
+
     /// The members in the state that is read, as far as transactions name them.
     public var membership: Membership {
         get throws { try StoreLayout.readMembership(in: database) }
@@ -68,7 +85,7 @@ public struct StoreReader {
         guard let table = try concreteTable(entity, row) else {
             return try survivor(of: row, entity)
         }
-        let statement = try database.prepared(table.selectSQL)
+        let statement = try prepared(table.selectSQL)
         statement.bind(1, row.rawValue)
         guard try statement.step() else { return try survivor(of: row, entity) }
         defer { statement.reset() }
@@ -80,7 +97,7 @@ public struct StoreReader {
         of row: RowID, _ entity: ManagedObjectModel.Entity
     ) throws -> RowSnapshot? {
         guard catalog.table(entity.name).isGrouped else { return nil }
-        let look = try database.prepared("SELECT survivor FROM _eclipsed WHERE row = ?1")
+        let look = try prepared("SELECT survivor FROM _eclipsed WHERE row = ?1")
         look.bind(1, row.rawValue)
         guard try look.step() else { return nil }
         let survivor = RowID(look.integer(0))
@@ -88,29 +105,38 @@ public struct StoreReader {
         guard let root = catalog.model.entity(named: entity.root),
             let table = try concreteTable(root, survivor)
         else { return nil }
-        let statement = try database.prepared(table.selectSQL)
+        let statement = try prepared(table.selectSQL)
         statement.bind(1, survivor.rawValue)
         guard try statement.step() else { return nil }
         defer { statement.reset() }
         return try decode(statement, table, actors: try actors())
     }
 
-    /// Several objects of an entity, in the order asked for, without those that are not there.
+    /// Several objects of an entity, in the order asked for, without those that are not there: one
+    /// statement for all that are of the entity itself.
     package func rows(
         _ entity: ManagedObjectModel.Entity, _ rows: [RowID]
     ) throws -> [RowSnapshot] {
-        var result: [RowSnapshot] = []
-        result.reserveCapacity(rows.count)
-        for row in rows {
-            if let snapshot = try self.row(entity, row) { result.append(snapshot) }
+        if rows.count < 2 { return try rows.compactMap { try row(entity, $0) } }
+        let table = catalog.table(entity.name)
+        let statement = try prepared(table.selectManySQL)
+        statement.bind(1, SQLBuilder.list(rows))
+        defer { statement.reset() }
+        let actors = try actors()
+        var found: [RowID: RowSnapshot] = [:]
+        found.reserveCapacity(rows.count)
+        while try statement.step() {
+            let snapshot = try decode(statement, table, actors: actors)
+            found[snapshot.objectID.row] = snapshot
         }
-        return result
+        // Others may be of an entity that inherits from it, or be shown by another row.
+        return try rows.compactMap { try found[$0] ?? row(entity, $0) }
     }
 
     /// The entity of a row, which may inherit from the one asked for; nil where there is no row.
     func concreteTable(_ entity: ManagedObjectModel.Entity, _ row: RowID) throws -> EntityTable? {
         guard entity.sharesTable else { return catalog.table(entity.name) }
-        let statement = try database.prepared(
+        let statement = try prepared(
             "SELECT _entity FROM \(EntityTable.quote(entity.root)) WHERE _id = ?1")
         statement.bind(1, row.rawValue)
         guard try statement.step() else { return nil }
@@ -190,7 +216,7 @@ public struct StoreReader {
         _ entity: ManagedObjectModel.Entity, _ row: RowID
     ) throws -> RowState? {
         guard let table = try concreteTable(entity, row) else { return nil }
-        let statement = try database.prepared(table.selectSQL)
+        let statement = try prepared(table.selectSQL)
         statement.bind(1, row.rawValue)
         guard try statement.step() else { return nil }
         defer { statement.reset() }
@@ -201,67 +227,5 @@ public struct StoreReader {
         return try RowCoding(table: table, actors: try actors()).decode(
             version: statement.integer(1), timestamp: statement.integer(2),
             registers: statement.isNull(3) ? nil : statement.bytes(3), columns: columns)
-    }
-
-    /// The objects that a to-many, or the derived side of a one-to-one, leads to; sorted by row.
-    public func members(
-        of relationship: ManagedObjectModel.Relationship, entity: ManagedObjectModel.Entity,
-        row: RowID
-    ) throws -> [ManagedObjectID] {
-        try Self.members(of: relationship, row: row, model: catalog.model, in: database)
-            .map { found in
-                let name =
-                    found.code.flatMap { catalog.names.entityNames[$0] }
-                    ?? relationship.destination
-                return ManagedObjectID(entityName: name, row: found.row)
-            }
-    }
-
-    static func members(
-        of relationship: ManagedObjectModel.Relationship, row: RowID, model: ManagedObjectModel,
-        in database: Database
-    ) throws -> [(row: RowID, code: Int64?)] {
-        guard let source = memberSource(of: relationship, owner: "?1", model: model) else {
-            return []
-        }
-        let sharesTable = model.entity(named: relationship.destination)?.sharesTable ?? false
-        let code = sharesTable ? "t._entity" : "NULL"
-        let statement = try database.prepared(
-            "SELECT t._id, \(code) FROM \(source) ORDER BY t._id")
-        statement.bind(1, row.rawValue)
-        var result: [(RowID, Int64?)] = []
-        while try statement.step() {
-            result.append(
-                (RowID(statement.integer(0)), statement.isNull(1) ? nil : statement.integer(1)))
-        }
-        return result
-    }
-
-    /// From where SQL selects the objects that a to-many, or the derived side of a one-to-one, leads
-    /// to, as `t`; nil where the row's own column tells.
-    ///
-    /// - Parameter owner: what stands for the identity of the row that they are of.
-    static func memberSource(
-        of relationship: ManagedObjectModel.Relationship, owner: String, model: ManagedObjectModel
-    ) -> String? {
-        guard let destination = model.entity(named: relationship.destination) else { return nil }
-        let root = EntityTable.quote(destination.root)
-        switch relationship.storage {
-        case .column: return nil
-        case .inverseColumn(let entity, let property):
-            let members = "\(root) t WHERE t.\(EntityTable.quote(property)) = \(owner)"
-            guard let declarer = model.entity(named: entity), declarer.parent != nil else {
-                return members
-            }
-            // Another entity of the table may have a to-one of the same name.
-            let names = declarer.familyNames.map { "'\($0)'" }.joined(separator: ", ")
-            return members
-                + " AND t._entity IN (SELECT code FROM _name "
-                + "WHERE property = '' AND entity IN (\(names)))"
-        case .link(let name, let isFirst):
-            let (near, far) = isFirst ? ("source", "target") : ("target", "source")
-            return "\(EntityTable.quote(name)) l JOIN \(root) t ON t._id = l.\(far) "
-                + "WHERE l.\(near) = \(owner) AND l._alive"
-        }
     }
 }

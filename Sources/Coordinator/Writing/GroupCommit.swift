@@ -72,12 +72,14 @@ final class GroupCommit: @unchecked Sendable {
     /// How long readers are waited for when the log must start over, in milliseconds; 0 if it need
     /// not.
     private let logRestartPatience = Atomic<Int32>(0)
+    private let willCommit: @Sendable ([CommitNotice]) -> Void
     private let onCommit: @Sendable (CommitNotice) -> Void
     private let onStop: @Sendable (CoordinatorError) -> Void
 
     init(
         engine: StoreEngine, pool: DatabasePool, worksAlone: Bool,
         clock: @escaping @Sendable () -> UInt64,
+        willCommit: @escaping @Sendable ([CommitNotice]) -> Void,
         onCommit: @escaping @Sendable (CommitNotice) -> Void,
         onStop: @escaping @Sendable (CoordinatorError) -> Void
     ) {
@@ -85,6 +87,7 @@ final class GroupCommit: @unchecked Sendable {
         self.pool = pool
         self.worksAlone = worksAlone
         self.clock = clock
+        self.willCommit = willCommit
         self.onCommit = onCommit
         self.onStop = onStop
         published = Mutex(
@@ -283,6 +286,7 @@ final class GroupCommit: @unchecked Sendable {
         }
         let notices: [CommitNotice]
         do {
+            willCommit(engine.session.closed)
             notices = try engine.commit()
         } catch {
             fail(group, outcomes, CoordinatorError(mapping: error))

@@ -1,0 +1,133 @@
+import Merge
+
+/// How faults get their values: from what was read already, where that is still the row, else from the store.
+extension ObjectRegistry {
+    private var cache: RowCache { persistentStoreCoordinator.rowCache }
+
+    /// The generation that reads are from; nil for the newest, whichever that is then.
+    var generation: UInt64? {
+        if case .pinned(let pin) = graph.generation { return pin.token.generation }
+        return nil
+    }
+
+    /// Reads rows, and keeps them for others.
+    ///
+    /// - Parameter body: gives what it has read with what is to be returned.
+    func readRows<Result>(
+        _ body: (StoreReader) throws -> (rows: [RowSnapshot], result: Result)
+    ) throws -> (rows: [CachedRow], result: Result) {
+        let now = persistentStoreCoordinator.options.monotonicMilliseconds()
+        let (rows, result): ([CachedRow], Result) = try read { reader in
+            let generation = try reader.generation
+            let (rows, result) = try body(reader)
+            return (
+                rows.map { CachedRow($0, generation: generation, milliseconds: now) }, result
+            )
+        }
+        cache.add(rows)
+        graph.counting.countRows(rows.count)
+        return (rows, result)
+    }
+
+    /// A row of an entity as the context's generation has it, from the cache or the store; nil where
+    /// there is none. It may be another that is shown in its place.
+    func row(_ row: RowID, of entity: ManagedObjectModel.Entity) throws -> CachedRow? {
+        if let known = cachedRow(row) {
+            if entity.familyNames.contains(known.snapshot.objectID.entityName) {
+                graph.counting.countFault(isHit: true)
+                return known
+            }
+        }
+        graph.counting.countFault(isHit: false)
+        return try readRows { (try $0.row(entity, row).map { [$0] } ?? [], ()) }.rows.first
+    }
+
+    /// A row that the cache has, and that the context may use.
+    func cachedRow(_ row: RowID) -> CachedRow? {
+        guard case .pinnedAtNextRead = graph.generation else {
+            guard let known = cache.row(row, at: generation), isFresh(known) else { return nil }
+            return known
+        }
+        return nil
+    }
+
+    /// Whether a row is not older than the context bears.
+    private func isFresh(_ row: CachedRow) -> Bool {
+        let interval = context.stalenessInterval
+        if interval < 0 { return true }
+        let now = persistentStoreCoordinator.options.monotonicMilliseconds()
+        return Double(now - min(now, row.milliseconds)) < interval * 1_000
+    }
+
+    /// Whether a row that was read already is what the context would read.
+    private func isUsable(_ row: CachedRow) -> Bool {
+        if case .pinnedAtNextRead = graph.generation { return false }
+        return cache.isValid(row, at: generation) && isFresh(row)
+    }
+
+    /// Realises a fault.
+    ///
+    /// - Throws: ``CoordinatorError`` `objectNotFound` where the row is gone; whatever reading throws.
+    func fulfill(_ object: ManagedObject) throws {
+        if case .batch(let batch) = object.source { try load(batch) }
+        if case .row(let row) = object.source, isUsable(row) {
+            graph.counting.countFault(isHit: true)
+            return fill(object, with: row.snapshot)
+        }
+        object.source = .none
+        guard !object.isInaccessible,
+            let row = try row(object.objectID.row, of: object.entity),
+            row.snapshot.objectID == object.objectID
+        else {
+            markInaccessible(object)
+            throw missing(object.objectID)
+        }
+        fill(object, with: row.snapshot)
+    }
+
+    /// A value that a fetch gave along with a fault, if it is still the row's.
+    func partialValue(of object: ManagedObject, _ position: Int) -> PropertyValue? {
+        guard object.isFault, case .partial(let partial) = object.source,
+            let value = partial.values[position]
+        else { return nil }
+        if case .pinnedAtNextRead = graph.generation { return nil }
+        let isValid = cache.isValid(
+            object.objectID.row, readAt: partial.generation, at: generation)
+        return isValid ? value : nil
+    }
+
+    /// Reads the rows of all objects of a batch that are still faults of it: one statement an entity.
+    func load(_ batch: FaultBatch) throws {
+        let objectIDs = batch.objectIDs
+        batch.objectIDs = []
+        var waiting: [ManagedObjectID: ManagedObject] = [:]
+        for objectID in objectIDs {
+            guard let object = graph.registry[objectID]?.object, object.isFault,
+                case .batch(let other) = object.source, other === batch
+            else { continue }
+            object.source = .none
+            if let known = cachedRow(objectID.row), known.snapshot.objectID == objectID {
+                object.source = .row(known)
+            } else {
+                waiting[objectID] = object
+            }
+        }
+        for row in try rows(waiting.keys.sorted()) {
+            waiting[row.snapshot.objectID]?.source = .row(row)
+        }
+    }
+
+    /// The rows of some objects, in no order, without those that are not there: one statement an entity.
+    func rows(_ objectIDs: [ManagedObjectID]) throws -> [CachedRow] {
+        if objectIDs.isEmpty { return [] }
+        let byEntity = Dictionary(grouping: objectIDs, by: \.entityName)
+        return try readRows { reader in
+            var rows: [RowSnapshot] = []
+            for name in byEntity.keys.sorted() {
+                guard let entity = managedObjectModel.entity(named: name) else { continue }
+                rows += try reader.rows(entity, byEntity[name]?.map(\.row) ?? [])
+            }
+            return (rows, ())
+        }.rows
+    }
+}

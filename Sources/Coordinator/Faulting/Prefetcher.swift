@@ -1,0 +1,157 @@
+import Merge
+
+/// Reads what relationships lead to along with the objects of a fetch: one statement an entity and
+/// step of a key path, and none when they are followed later.
+///
+/// What was prefetched along an object is kept in use as long as that is, or until it is refreshed.
+struct Prefetcher: ContextPart {
+    let context: ManagedObjectContext
+
+    /// Follows key paths from objects of an entity.
+    ///
+    /// - Throws: ``CoordinatorError``: `malformed` where a key path leads along something else than
+    ///   relationships; whatever reading throws.
+    func prefetch(
+        _ keyPaths: [String], along objects: [ManagedObject], of entity: ManagedObjectModel.Entity
+    ) throws {
+        if keyPaths.isEmpty { return }
+        let paths = try keyPaths.map { try relationships($0, entity) }
+        graph.hasPrefetched = true
+        var seen = Set(objects)
+        for path in paths {
+            var sources = objects
+            for relationship in path {
+                sources = try follow(relationship, from: sources, &seen)
+            }
+        }
+    }
+
+    private func relationships(
+        _ keyPath: String, _ entity: ManagedObjectModel.Entity
+    ) throws -> [ManagedObjectModel.Relationship] {
+        var current = entity
+        return try keyPath.split(separator: ".", omittingEmptySubsequences: false).map { name in
+            guard let relationship = current.relationship(named: String(name)),
+                let destination = managedObjectModel.entity(named: relationship.destination)
+            else {
+                throw CoordinatorError(
+                    .malformed,
+                    "\"\(keyPath)\" cannot be prefetched: \(current.name) has no relationship "
+                        + "\"\(name)\".")
+            }
+            current = destination
+            return relationship
+        }
+    }
+
+    /// Reads what a relationship leads to from some objects.
+    ///
+    /// - Parameter seen: the objects that somebody keeps in use already: no two keep each other.
+    /// - Returns: the objects it leads to, each once.
+    private func follow(
+        _ relationship: ManagedObjectModel.Relationship, from sources: [ManagedObject],
+        _ seen: inout Set<ManagedObject>
+    ) throws -> [ManagedObject] {
+        let sources = sources.filter { source in
+            !source.isInaccessible && source.entity.relationship(named: relationship.name) != nil
+        }
+        guard !sources.isEmpty else { return [] }
+        let alive: [ManagedObject] =
+            if case .column = relationship.storage {
+                try followColumn(relationship, from: sources)
+            } else {
+                try readMembers(relationship, of: sources)
+            }
+        defer { withExtendedLifetime(alive) {} }
+        var targets: [ManagedObject] = []
+        var found = Set<ManagedObject>()
+        for source in sources {
+            guard let own = source.entity.relationship(named: relationship.name) else { continue }
+            let members =
+                own.isToMany
+                ? relationshipTracker.members(of: source, own).sorted().map {
+                    context.object(with: $0)
+                } : [source.relatedObject(own)].compactMap(\.self)
+            for member in members {
+                if found.insert(member).inserted { targets.append(member) }
+                if seen.insert(member).inserted { source.prefetched.append(member) }
+            }
+        }
+        return targets
+    }
+
+    // MARK: To-ones
+
+    /// Reads the rows that a to-one leads to, where they are not at hand.
+    ///
+    /// - Returns: their objects.
+    private func followColumn(
+        _ relationship: ManagedObjectModel.Relationship, from sources: [ManagedObject]
+    ) throws -> [ManagedObject] {
+        try realise(sources)
+        guard let destination = managedObjectModel.entity(named: relationship.destination) else {
+            return []
+        }
+        var alive: [ManagedObject] = []
+        var wanted = Set<RowID>()
+        for source in sources {
+            guard let position = source.entity.position(of: relationship.name),
+                case .reference(let row) = source.read(position), row.rawValue > 0,
+                objectRegistry.registered(row, destination)?.isFault ?? true
+            else { continue }
+            if let known = objectRegistry.cachedRow(row) {
+                alive.append(objectRegistry.fault(for: known))
+            } else {
+                wanted.insert(row)
+            }
+        }
+        if wanted.isEmpty { return alive }
+        let rows = wanted.sorted()
+        return alive
+            + (try objectRegistry.readRows { (try $0.rows(destination, rows), ()) }.rows).map {
+                objectRegistry.fault(for: $0)
+            }
+    }
+
+    /// Reads faults with one statement an entity, as their references are needed.
+    private func realise(_ objects: [ManagedObject]) throws {
+        let waiting = objects.filter { object in
+            guard object.isFault, object.change == .none else { return false }
+            if case .row = object.source { return false }
+            return objectRegistry.cachedRow(object.objectID.row) == nil
+        }
+        take(try objectRegistry.rows(waiting.map(\.objectID).sorted()))
+    }
+
+    /// Gives rows that were read to the context's faults of them.
+    private func take(_ rows: [CachedRow]) {
+        for row in rows {
+            guard let object = graph.registry[row.snapshot.objectID]?.object, object.isFault,
+                object.change == .none
+            else { continue }
+            object.source = .row(row)
+        }
+    }
+
+    // MARK: To-manys
+
+    /// Reads the members of a to-many, or of a to-one that is kept at the other side.
+    ///
+    /// - Returns: their objects.
+    private func readMembers(
+        _ relationship: ManagedObjectModel.Relationship, of sources: [ManagedObject]
+    ) throws -> [ManagedObject] {
+        let owners = sources.filter {
+            !$0.objectID.isTemporaryID && $0.memberBases[relationship.name] == nil
+        }
+        guard !owners.isEmpty else { return [] }
+        let (rows, members) = try objectRegistry.readRows { reader in
+            let found = try reader.members(of: relationship, rows: owners.map(\.objectID.row))
+            return (found.rows, found.members)
+        }
+        for owner in owners {
+            owner.memberBases[relationship.name] = Set(members[owner.objectID.row] ?? [])
+        }
+        return rows.map { objectRegistry.fault(for: $0) }
+    }
+}
