@@ -53,6 +53,7 @@ let package = Package(
                 "Merge", "CSQLite",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings),
 
@@ -131,6 +132,7 @@ let package = Package(
             name: "TributaryBenchmark",
             dependencies: [
                 "Merge", "Coordinator", "Node", "Client", "LinkProxy",
+                .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],

@@ -57,6 +57,9 @@ public final class PersistentStoreCoordinator: Sendable {
         /// What to do if the store was written with another model. A way that can be inferred
         /// is one by ``ModelDifference``s without an obstacle.
         public var migration = ModelMigration.none
+        /// What is written of the SQL that the store runs; nil for nothing. Default: what the environment's
+        /// `TRIBUTARY_SQL_DEBUG` says, 1...4.
+        public var sqlDebug = SQLDebug.environment
         /// The files beside SQLite's own; a simulation has others.
         package var files: any StoreFiles = SystemFiles()
 
@@ -198,15 +201,6 @@ public final class PersistentStoreCoordinator: Sendable {
             throw CoordinatorError(mapping: error).naming(path)
         }
     }
-
-    /// How full the cache of rows is that its contexts have read. Usable from any thread.
-    public var rowCacheGauge: RowCacheGauge { rowCache.gauge }
-
-    /// Empties the cache of rows that its contexts have read. Usable from any thread.
-    public func forgetCachedRows() { rowCache.removeAll() }
-
-    /// What all its contexts have fetched, read and saved so far. Usable from any thread.
-    public var contextCounters: ContextCounters { contextCounting.counters }
 
     /// The node's incarnation; nil where the store is open for reading only.
     public var actor: ActorID? { writer?.actor }

@@ -14,7 +14,7 @@ struct TributaryBenchmark: AsyncParsableCommand {
             InsertCommand.self, SaversCommand.self, HTTPCommand.self, LatencyCommand.self,
             CatchUpCommand.self, HealCommand.self, TransferCommand.self, GrowthCommand.self,
             IncarnationsCommand.self, IdleCommand.self, BulkCommand.self, ScaleCommand.self,
-            PeersCommand.self,
+            FetchCommand.self, PeersCommand.self,
             AllCommand.self,
         ])
 }

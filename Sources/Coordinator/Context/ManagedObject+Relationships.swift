@@ -101,7 +101,13 @@ extension ManagedObject {
         guard let context = usableContext() else { return nil }
         if case .column(let position) = relationship.storage {
             guard case .reference(let row) = read(position) else { return nil }
-            return context.objectRegistry.resolve(row, destination: relationship.destination)
+            let target = context.objectRegistry.resolve(
+                row, destination: relationship.destination)
+            if let target, context.objectRegistry.mustBeRead(target) {
+                context.graph.followed.note(
+                    relationship, of: entity, context.persistentStoreCoordinator.options)
+            }
+            return target
         }
         // The store admits one row that claims this object; in memory a second one can be on
         // its way out only within `setReference`.

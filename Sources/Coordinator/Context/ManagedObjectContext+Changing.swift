@@ -130,6 +130,7 @@ extension ManagedObjectContext {
     /// used on its queue.
     public func processPendingChanges() {
         confine()
+        graph.followed.reset()
         if propagatesDeletesAtEndOfEvent { deletes.propagateDeletes() }
         // A handler may change more; those changes make a round of their own. The bound
         // ends a loop of handlers that answer each other for ever.

@@ -32,6 +32,7 @@ final class ObjectGraph {
     /// The first failure to read a fault since the context was last refreshed or reset.
     var faultingError: CoordinatorError?
 
+    var followed = FollowedRelationships()
     /// What the context has done.
     let counting: ContextCounting
 

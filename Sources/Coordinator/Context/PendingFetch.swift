@@ -226,6 +226,16 @@ struct PendingFetch: ContextPart {
     func objects(_ request: FetchRequest) throws -> [ManagedObject] {
         let content = try content(of: request)
         let objects = try found(request, content).map { object(for: $0, request) }
+        if let debug = persistentStoreCoordinator.options.sqlDebug,
+            objects.count > debug.resultLimit, request.fetchLimit == 0,
+            request.fetchBatchSize == 0
+        {
+            debug.warn(
+                """
+                result: \(objects.count) objects of \(request.entityName) were fetched without a \
+                limit; a fetchBatchSize would read them as they are touched
+                """)
+        }
         if request.fetchBatchSize > 0 { batch(objects, request.fetchBatchSize) }
         try Prefetcher(context: context).prefetch(
             request.relationshipKeyPathsForPrefetching, along: objects,

@@ -102,6 +102,7 @@ struct RelationshipTracker: ContextPart {
     ) -> Set<ManagedObjectID> {
         if let known = object.memberBases[relationship.name] { return known }
         if object.objectID.isTemporaryID || object.isInaccessible { return [] }
+        graph.followed.note(relationship, of: object.entity, persistentStoreCoordinator.options)
         do {
             let members = Set(
                 try objectRegistry.read {

@@ -112,7 +112,8 @@ extension ManagedObjectContext {
             at: place)
         try objectRegistry.throwFaultingError()
         guard request.propertiesToFetch.isEmpty else {
-            throw CoordinatorError(.malformed, "A batch has whole objects, and no chosen properties.")
+            throw CoordinatorError(
+                .malformed, "A batch has whole objects, and no chosen properties.")
         }
         let found = try pendingFetch.found(request, .identities)
         return FetchResultsCollection(
@@ -141,12 +142,16 @@ extension ManagedObject {
         }
         guard case .reference(let row) = read(position) else { return [] }
         let destination = context.entityNamed(relationship.destination, at: place)
-        if let known = context.objectRegistry.registered(row, destination) { return [known.objectID] }
+        if let known = context.objectRegistry.registered(row, destination) {
+            return [known.objectID]
+        }
         if destination.familyNames.count == 1 {
             return [ManagedObjectID(entityName: destination.name, row: row)]
         }
         do {
-            guard let found = try context.objectRegistry.row(row, of: destination) else { return [] }
+            guard let found = try context.objectRegistry.row(row, of: destination) else {
+                return []
+            }
             return [found.snapshot.objectID]
         } catch {
             context.objectRegistry.note(error)

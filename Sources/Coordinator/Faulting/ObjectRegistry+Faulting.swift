@@ -85,6 +85,14 @@ extension ObjectRegistry {
         fill(object, with: row.snapshot)
     }
 
+    /// Whether a fault's values are nowhere at hand; only told where somebody writes down what is read.
+    func mustBeRead(_ object: ManagedObject) -> Bool {
+        guard persistentStoreCoordinator.options.sqlDebug != nil, object.isFault,
+            object.change == .none, case .none = object.source
+        else { return false }
+        return cachedRow(object.objectID.row) == nil
+    }
+
     /// A value that a fetch gave along with a fault, if it is still the row's.
     func partialValue(of object: ManagedObject, _ position: Int) -> PropertyValue? {
         guard object.isFault, case .partial(let partial) = object.source,

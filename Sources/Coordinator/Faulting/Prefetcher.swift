@@ -146,7 +146,8 @@ struct Prefetcher: ContextPart {
         }
         guard !owners.isEmpty else { return [] }
         let (rows, members) = try objectRegistry.readRows { reader in
-            let found = try reader.members(of: relationship, rows: owners.map(\.objectID.row))
+            let found = try MemberReader(reader: reader).members(
+                of: relationship, rows: owners.map(\.objectID.row))
             return (found.rows, found.members)
         }
         for owner in owners {

@@ -20,7 +20,7 @@ public struct RowCacheGauge: Hashable, Sendable {
 ///
 /// When it is full the rows that came first go first.
 final class RowCache: Sendable {
-    /// Rows of which it is known when they were last touched.
+    /// How many rows are known by when they were last touched.
     fileprivate static let touchedRows = 65_536
 
     fileprivate struct State {
@@ -176,4 +176,12 @@ extension RowCache.State {
             first = 0
         }
     }
+}
+
+extension PersistentStoreCoordinator {
+    /// How full the cache of rows is that its contexts have read. Usable from any thread.
+    public var rowCacheGauge: RowCacheGauge { rowCache.gauge }
+
+    /// Empties the cache of rows that its contexts have read. Usable from any thread.
+    public func forgetCachedRows() { rowCache.removeAll() }
 }

@@ -34,9 +34,12 @@ extension PersistentStoreCoordinator {
     ) throws -> Result {
         let catalog = catalog
         let now = options.monotonicMilliseconds
+        let sqlDebug = options.sqlDebug
         let read = { (database: Database) in
             try ReadDeadline.read(database, for: milliseconds, now: now, while: mayGoOn) {
-                try body(StoreReader(database: $0, catalog: catalog, mayGoOn: mayGoOn))
+                try body(
+                    StoreReader(
+                        database: $0, catalog: catalog, mayGoOn: mayGoOn, sqlDebug: sqlDebug))
             }
         }
         do {

@@ -143,6 +143,8 @@ enum StoreConnection {
         configuration.maximumReaderCount = min(max(options.readers, 1), 64)
         configuration.busyMode = .timeout(LogCheckpoint.busySeconds)
         configuration.label = "tributary.store"
+        // The connections hold this closure, and so the trace, as long as they are open.
+        let trace = options.sqlDebug.flatMap { SQLTrace($0) }
         configuration.prepareDatabase { database in
             if !database.configuration.readonly {
                 try database.execute(
@@ -154,6 +156,7 @@ enum StoreConnection {
             LogCheckpoint.setAtClosing(false, of: database)
             try database.execute(sql: "PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY")
             PredicateFunctions.register(on: database)
+            trace?.follow(database)
         }
         return configuration
     }

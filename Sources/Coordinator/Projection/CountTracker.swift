@@ -117,7 +117,7 @@ struct CountTracker: StorePart {
     func countSQL(
         _ counted: CountedRelationship, owner: String, limit: String
     ) -> String {
-        let source = StoreReader.memberSource(
+        let source = MemberReader.source(
             of: counted.relationship, isOwned: "= \(owner)", model: model)
         return "(SELECT count(*) FROM (SELECT 1 FROM \(source ?? "_state") LIMIT \(limit)))"
     }

@@ -193,7 +193,7 @@ struct LinkStore: StorePart {
     func members(
         of relationship: ManagedObjectModel.Relationship, row: RowID
     ) throws -> [RowID] {
-        try StoreReader.members(of: relationship, row: row, model: model, in: database)
+        try MemberReader.members(of: relationship, row: row, model: model, in: database)
             .map(\.row)
     }
 }

@@ -10,6 +10,8 @@ public struct StoreReader {
     let catalog: StoreCatalog
     /// Whether somebody still wants what is read; nil where it is read in any case.
     var mayGoOn: (@Sendable () -> Bool)?
+    /// What is written of fetches.
+    var sqlDebug: SQLDebug?
     /// Where statements and rows are counted.
     var counting: ContextCounting?
 
@@ -227,5 +229,20 @@ public struct StoreReader {
         return try RowCoding(table: table, actors: try actors()).decode(
             version: statement.integer(1), timestamp: statement.integer(2),
             registers: statement.isNull(3) ? nil : statement.bytes(3), columns: columns)
+    }
+
+    /// The objects that a to-many, or the derived side of a one-to-one, leads to; sorted by row.
+    public func members(
+        of relationship: ManagedObjectModel.Relationship, entity: ManagedObjectModel.Entity,
+        row: RowID
+    ) throws -> [ManagedObjectID] {
+        counting?.countStatement()
+        return try MemberReader.members(
+            of: relationship, row: row, model: catalog.model, in: database
+        ).map { found in
+            let name =
+                found.code.flatMap { catalog.names.entityNames[$0] } ?? relationship.destination
+            return ManagedObjectID(entityName: name, row: found.row)
+        }
     }
 }

@@ -31,7 +31,9 @@ final class ContextCounting: Sendable {
     init(of parent: ContextCounting? = nil) { self.parent = parent }
 
     var counters: ContextCounters {
-        func value(_ counter: borrowing Atomic<UInt64>) -> UInt64 { counter.load(ordering: .relaxed) }
+        func value(_ counter: borrowing Atomic<UInt64>) -> UInt64 {
+            counter.load(ordering: .relaxed)
+        }
         let (hits, misses) = (value(hits), value(misses))
         return ContextCounters(
             fetches: value(fetches), saves: value(saves), faults: hits + misses, cacheHits: hits,
@@ -62,4 +64,9 @@ final class ContextCounting: Sendable {
         rows.add(UInt64(count), ordering: .relaxed)
         parent?.countRows(count)
     }
+}
+
+extension PersistentStoreCoordinator {
+    /// What all its contexts have fetched, read and saved so far. Usable from any thread.
+    public var contextCounters: ContextCounters { contextCounting.counters }
 }
