@@ -18,7 +18,8 @@ extension Decoder {
                     throwing: PredicateError.self,
                     { try Predicate(format: text, substitutions: PredicateSamples.substitutions) })
             else { return }
-            _ = predicate.description
+            // What is asked of the store and of memory at two moments may differ.
+            if predicate.description.contains("now()") { return }
             for name in ["Person", "Employee", "Group"] {
                 guard let entity = SampleModel.model.entity(named: name) else { continue }
                 let evaluator = attempt(throwing: PredicateError.self) {
