@@ -33,6 +33,8 @@ struct PendingFetch: ContextPart {
     private struct Question {
         let request: FetchRequest
         let entity: ManagedObjectModel.Entity
+        /// What `now()` is, here and in the store.
+        let moment: Int64
         let evaluator: PredicateEvaluator
         let order: SortEvaluator
 
@@ -58,7 +60,8 @@ struct PendingFetch: ContextPart {
         let (offset, limit) = (max(request.fetchOffset, 0), request.fetchLimit)
         let wanted = limit > 0 ? offset.addingReportingOverflow(limit).partialValue : .max
         var stored = try stored(
-            request, content, wanted: wanted < 0 ? .max : wanted, besides: pending.count)
+            request, content, wanted: wanted < 0 ? .max : wanted, besides: pending.count,
+            at: question.moment)
         // Of the pending ones those that come after the page's last are not needed.
         let isFull = stored.count >= wanted
         var placed: [Placed] = []
@@ -96,7 +99,11 @@ struct PendingFetch: ContextPart {
         var whole = request
         if request.fetchLimit > 0 { whole.fetchLimit = 0 }
         if request.fetchOffset > 0 { whole.fetchOffset = 0 }
-        let stored = try objectRegistry.read { try $0.count(whole, without: changed) }
+        let stored = try objectRegistry.read { reader in
+            var reader = reader
+            reader.now = { question.moment }
+            return try reader.count(whole, without: changed)
+        }
         let rest = max(0, stored + pending - request.fetchOffset)
         return request.fetchLimit > 0 ? min(rest, request.fetchLimit) : rest
     }
@@ -105,12 +112,13 @@ struct PendingFetch: ContextPart {
         guard let entity = managedObjectModel.entity(named: request.entityName) else {
             throw CoordinatorError(.malformed, "There is no entity \(request.entityName).")
         }
+        let moment = Int64(clamping: persistentStoreCoordinator.options.wallMilliseconds())
         do {
             return Question(
-                request: request, entity: entity,
+                request: request, entity: entity, moment: moment,
                 evaluator: try PredicateEvaluator(
                     request.predicate, entity: entity, model: managedObjectModel,
-                    cluster: persistentStoreCoordinator.cluster),
+                    cluster: persistentStoreCoordinator.cluster, now: { moment }),
                 order: try SortEvaluator(
                     request.sortDescriptors, entity: entity, model: managedObjectModel))
         } catch {
@@ -150,7 +158,7 @@ struct PendingFetch: ContextPart {
     ///   - pending: how many others may come between: what stays before the page needs no values.
     private func stored(
         _ request: FetchRequest, _ content: FetchCursor.Content, wanted: Int,
-        besides pending: Int
+        besides pending: Int, at moment: Int64? = nil
     ) throws -> [Placed] {
         var unskipped = request
         let changed = hasPending(request) ? graph.updated.count + graph.deleted.count : 0
@@ -165,6 +173,8 @@ struct PendingFetch: ContextPart {
         var rows: [CachedRow] = []
         let now = persistentStoreCoordinator.options.monotonicMilliseconds()
         let found: [Placed] = try objectRegistry.read { reader in
+            var reader = reader
+            if let moment { reader.now = { moment } }
             let cursor = try FetchCursor(
                 reader, unskipped, content, selectsSortKeys: pending > 0, isHeld: true)
             defer { cursor.close() }
@@ -307,6 +317,8 @@ private struct GraphSubject: PredicateSubject {
     let object: ManagedObject
 
     var predicateRow: RowID { object.objectID.row }
+
+    var predicateEntity: String? { object.entity.name }
 
     func predicateValue(ofAttribute name: String) -> PropertyValue {
         guard !object.isFault, let position = object.entity.position(of: name) else {

@@ -88,6 +88,8 @@ struct DictionarySelection {
         switch path.terminal {
         case .attribute(_, let type), .column(_, let type): content = .attribute(type)
         case .count: content = .attribute(.integer64)
+        case .aggregate(let aggregate): content = .attribute(aggregate.type)
+        case .entityName: content = .attribute(.string)
         case .object(let entity): content = .toOne(destination: entity)
         }
         return Item(name: text, expression: try builder.value(path), content: content)

@@ -1,5 +1,7 @@
 package import Merge
 
+import struct Foundation.Date
+
 /// A fetch as SQL. Values are bound in order; names come from the model and are quoted.
 package struct CompiledFetch: Hashable, Sendable {
     /// A column of a dictionary fetch.
@@ -22,10 +24,13 @@ package struct CompiledFetch: Hashable, Sendable {
 /// Compiles fetch requests to SQL over the store's tables.
 ///
 /// Every object comes once, however many related objects match, because to-manys are asked in
-/// subqueries and never joined. Order is total: what is equal in it comes by identity.
+/// subqueries, or joined as one row for each owner. Order is total: what is equal in it comes by identity.
 package struct FetchCompiler: Sendable {
     static let foldFunction = "tributary_fold"
     static let textFunction = "tributary_text"
+    static let applyFunction = "tributary_apply"
+    static let totalFunction = "tributary_total"
+    static let integerTotalFunction = "tributary_integer_total"
     static let decimalCollation = "tributary_decimal"
     static let integerSumFunction = "tributary_integer_sum"
     static let decimalSumFunction = "tributary_decimal_sum"
@@ -34,6 +39,12 @@ package struct FetchCompiler: Sendable {
     let model: ManagedObjectModel
     let codes: EntityCodes
     let cluster: String?
+    private let now: @Sendable () -> Int64
+
+    /// The time of the computer, in milliseconds since 1970.
+    package static let wallClock: @Sendable () -> Int64 = {
+        Int64((Date().timeIntervalSince1970 * 1_000).rounded(.down))
+    }
 
     /// Makes a compiler.
     ///
@@ -41,10 +52,15 @@ package struct FetchCompiler: Sendable {
     ///   - model: the model.
     ///   - codes: what column `_entity` holds.
     ///   - cluster: the cluster that object URIs must have; nil for any.
-    package init(model: ManagedObjectModel, codes: EntityCodes, cluster: String? = nil) {
+    ///   - now: gives what `now()` is, in milliseconds since 1970; asked once a request at most.
+    package init(
+        model: ManagedObjectModel, codes: EntityCodes, cluster: String? = nil,
+        now: @escaping @Sendable () -> Int64 = FetchCompiler.wallClock
+    ) {
         self.model = model
         self.codes = codes
         self.cluster = cluster
+        self.now = now
     }
 
     /// Compiles a request.
@@ -66,14 +82,14 @@ package struct FetchCompiler: Sendable {
         }
         try check(request)
         var paths = PathResolver(model: model, entity: entity)
-        var resolver = PredicateResolver(paths: paths, cluster: cluster)
+        var resolver = PredicateResolver(paths: paths, cluster: cluster, now: now)
         let predicate = try resolver.resolve(request.predicate ?? .constant(true))
 
         var builder = SQLBuilder(model: model, codes: codes)
         var conditions = builder.entityCondition(
             entity, includesSubentities: request.includesSubentities, alias: "t0")
         if predicate != .constant(true) {
-            conditions.append(try builder.condition(predicate))
+            conditions.append(try builder.fetchCondition(predicate))
         }
         if !excluded.isEmpty { conditions.append(builder.isNone(of: excluded)) }
         var selection = Selection(expressions: columns, columns: [])
@@ -99,16 +115,15 @@ package struct FetchCompiler: Sendable {
         if !selection.groups.isEmpty {
             tail += " GROUP BY \(selection.groups.joined(separator: ", "))"
             if let having = request.havingPredicate {
-                resolver = PredicateResolver(paths: paths, cluster: cluster)
+                resolver.paths = paths
                 tail += " HAVING \(try builder.condition(try resolver.resolve(having)))"
             }
         }
         tail += try order(request, paths, selection, &builder)
         if request.fetchLimit > 0 || request.fetchOffset > 0 {
-            tail += " LIMIT ? OFFSET ?"
-            builder.bindings.append(
-                .integer(request.fetchLimit > 0 ? Int64(request.fetchLimit) : -1))
-            builder.bindings.append(.integer(Int64(request.fetchOffset)))
+            let limit = request.fetchLimit > 0 ? Int64(request.fetchLimit) : -1
+            tail += " LIMIT \(builder.bind(.integer(limit)))"
+            tail += " OFFSET \(builder.bind(.integer(Int64(request.fetchOffset))))"
         }
         let distinct =
             request.resultType == .dictionary && request.returnsDistinctResults ? "DISTINCT " : ""
@@ -118,7 +133,9 @@ package struct FetchCompiler: Sendable {
         if !conditions.isEmpty { sql += " WHERE \(conditions.joined(separator: " AND "))" }
         sql += tail
         if request.resultType == .count { sql = "SELECT count(*) FROM (\(sql))" }
-        return CompiledFetch(sql: sql, bindings: builder.bindings, columns: selection.columns)
+        let statement = builder.finished(sql)
+        return CompiledFetch(
+            sql: statement.sql, bindings: statement.bindings, columns: selection.columns)
     }
 
     private func check(_ request: FetchRequest) throws(FetchRequestError) {

@@ -75,14 +75,6 @@ public struct PredicateComparison: Hashable, Sendable {
         case none = "NONE"
     }
 
-    /// One side of a comparison.
-    public enum Expression: Hashable, Sendable {
-        /// Names joined by points, the last perhaps `@count`; empty for SELF.
-        case keyPath([String])
-        /// A constant.
-        case constant(PredicateValue)
-    }
-
     /// The left side of the comparison.
     public var left: Expression
     /// How.
@@ -133,32 +125,26 @@ extension PredicateComparison: CustomStringConvertible {
         let flags =
             (options.contains(.caseInsensitive) ? "c" : "")
             + (options.contains(.diacriticInsensitive) ? "d" : "")
+            + (options.contains(.normalized) ? "n" : "")
+        // Beside a key path the type of a constant is clear, else it has to be said.
+        let isTyped = !left.isKeyPath && !right.isKeyPath
         return (quantifier.map { "\($0.rawValue) " } ?? "")
-            + "\(left) \(comparison.rawValue)\(flags.isEmpty ? "" : "[\(flags)]") \(right)"
-    }
-}
-
-extension PredicateComparison.Expression: CustomStringConvertible {
-    /// The expression as text.
-    public var description: String {
-        switch self {
-        case .keyPath(let names):
-            names.isEmpty
-                ? "SELF"
-                : names.map { PredicateText.reserved.contains($0.uppercased()) ? "#\($0)" : $0 }
-                    .joined(separator: ".")
-        case .constant(let value): value.description
-        }
+            + "\(left.text(isTyped: isTyped)) \(comparison.rawValue)"
+            + "\(flags.isEmpty ? "" : "[\(flags)]") \(right.text(isTyped: isTyped))"
     }
 }
 
 /// Words and quoting of the predicate language.
 enum PredicateText {
     /// Words that are no key unless `#` stands before them.
-    static let reserved: Set<String> = [
+    static let reserved: Set<String> = operators.union([
+        "NULL", "NIL", "TRUE", "FALSE", "YES", "NO", "TRUEPREDICATE", "FALSEPREDICATE", "SELF",
+        "CAST", "SUBQUERY", "FUNCTION", "TERNARY",
+    ])
+    /// Those of them that a value follows, so that a minus after one is a sign.
+    static let operators: Set<String> = [
         "AND", "OR", "NOT", "IN", "BETWEEN", "BEGINSWITH", "ENDSWITH", "CONTAINS", "LIKE",
-        "MATCHES", "ANY", "SOME", "ALL", "NONE", "NULL", "NIL", "TRUE", "FALSE", "YES", "NO",
-        "TRUEPREDICATE", "FALSEPREDICATE", "SELF", "CAST", "SUBQUERY", "FUNCTION", "TERNARY",
+        "MATCHES", "ANY", "SOME", "ALL", "NONE",
     ]
 
     /// Text as a literal.

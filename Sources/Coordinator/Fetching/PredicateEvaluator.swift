@@ -7,12 +7,19 @@ package import Merge
 package protocol PredicateSubject {
     /// The object's identity; temporary ones are below 0.
     var predicateRow: RowID { get }
+    /// The name of the object's entity; nil where it is not known.
+    var predicateEntity: String? { get throws }
     /// The value of an attribute.
     func predicateValue(ofAttribute name: String) throws -> PropertyValue
     /// The object a to-one leads to.
     func predicateTarget(ofToOne name: String) throws -> Self?
     /// The objects a to-many leads to, each once.
     func predicateTargets(ofToMany name: String) throws -> [Self]
+}
+
+extension PredicateSubject {
+    /// Nil: a subject that does not say its entity cannot be asked for it.
+    package var predicateEntity: String? { nil }
 }
 
 /// A predicate compiled for an entity, to be asked of objects in memory.
@@ -28,13 +35,14 @@ package struct PredicateEvaluator: Hashable, Sendable {
     ///   - predicate: the predicate; nil for all objects.
     ///   - entity: the entity whose objects are asked.
     ///   - cluster: the cluster that object URIs must have; nil for any.
+    ///   - now: gives what `now()` is, in milliseconds since 1970; asked here, once at most.
     /// - Throws: ``PredicateError`` where names or types do not fit the model.
     package init(
         _ predicate: Predicate?, entity: ManagedObjectModel.Entity, model: ManagedObjectModel,
-        cluster: String? = nil
+        cluster: String? = nil, now: @escaping @Sendable () -> Int64 = FetchCompiler.wallClock
     ) throws(PredicateError) {
         var resolver = PredicateResolver(
-            paths: PathResolver(model: model, entity: entity), cluster: cluster)
+            paths: PathResolver(model: model, entity: entity), cluster: cluster, now: now)
         self.predicate = try resolver.resolve(predicate ?? .constant(true))
     }
 
@@ -45,7 +53,8 @@ package struct PredicateEvaluator: Hashable, Sendable {
             if case .and(let parts) = predicate { parts } else { [predicate] }
         return parts.compactMap { part in
             guard case .test(let path, .compare(.equal, let value, let options)) = part,
-                path.steps.isEmpty, case .attribute(let name, _) = path.terminal
+                path.base == 0, path.steps.isEmpty,
+                case .attribute(let name, _) = path.terminal
             else { return nil }
             return (name, value, options)
         }
@@ -53,19 +62,20 @@ package struct PredicateEvaluator: Hashable, Sendable {
 
     /// Whether the predicate holds of an object.
     package func matches(_ subject: some PredicateSubject) throws -> Bool {
-        try truth(predicate, subject) ?? false
+        try Self.truth(predicate, [subject]) ?? false
     }
 
-    private func truth<Subject: PredicateSubject>(
-        _ predicate: ResolvedPredicate, _ subject: Subject
+    /// - Parameter subjects: the object that is asked, and those of the subqueries around.
+    private static func truth<Subject: PredicateSubject>(
+        _ predicate: ResolvedPredicate, _ subjects: [Subject]
     ) throws -> Bool? {
         switch predicate {
         case .constant(let truth): return truth
-        case .not(let part): return try truth(part, subject).map { !$0 }
+        case .not(let part): return try truth(part, subjects).map { !$0 }
         case .and(let parts):
             var result: Bool? = true
             for part in parts {
-                switch try truth(part, subject) {
+                switch try truth(part, subjects) {
                 case false?: return false
                 case nil: result = nil
                 case true?: break
@@ -75,40 +85,53 @@ package struct PredicateEvaluator: Hashable, Sendable {
         case .or(let parts):
             var result: Bool? = false
             for part in parts {
-                switch try truth(part, subject) {
+                switch try truth(part, subjects) {
                 case true?: return true
                 case nil: result = nil
                 case false?: break
                 }
             }
             return result
-        case .test(let path, let test): return test.holds(try Self.value(path, subject))
-        case .paths(let left, let comparison, let right, let options):
-            let first = ValueTest.fold(try Self.value(left, subject), options)
-            let second = ValueTest.fold(try Self.value(right, subject), options)
-            if first.isNull || second.isNull { return nil }
-            return comparison.holds(ValueOrder.compare(first, second))
+        case .test(let path, let test): return test.holds(try value(path, subjects))
+        case .computed(let expression, let test):
+            return test.holds(try value(expression, subjects))
+        case .relation(let left, let comparison, let right, let options):
+            return comparison.holds(
+                try value(left, subjects), try right.map { try value($0, subjects) }, options)
         case .quantified(let quantifier, let path, let test):
-            let values = try Self.values(path, subject)
-            switch quantifier {
-            case .any: return values.contains { test.holds($0) == true }
-            case .none: return !values.contains { test.holds($0) == true }
-            case .all: return values.allSatisfy { test.holds($0) == true }
+            return quantifier.holds(try values(path, subjects)) { test.holds($0) }
+        case .quantifiedRelation(let quantifier, let path, let comparison, let right, let options):
+            let right = try right.map { try value($0, subjects) }
+            return quantifier.holds(try values(path, subjects)) {
+                comparison.holds($0, right, options)
             }
+        }
+    }
+
+    private static func value<Subject: PredicateSubject>(
+        _ expression: ResolvedExpression, _ subjects: [Subject]
+    ) throws -> PropertyValue {
+        switch expression {
+        case .constant(let value, _): value
+        case .path(let path): try value(path, subjects)
+        case .apply(let function, let arguments):
+            function.apply(try arguments.map { try value($0, subjects) })
+        case .ternary(let condition, let first, let second, _):
+            try value(try truth(condition, subjects) == true ? first : second, subjects)
         }
     }
 
     /// The one value at a path; null where a to-one on the way leads nowhere.
     static func value<Subject: PredicateSubject>(
-        _ path: ResolvedPath, _ subject: Subject
+        _ path: ResolvedPath, _ subjects: [Subject]
     ) throws -> PropertyValue {
-        var current: Subject? = subject
+        var current: Subject? = subjects[path.base]
         for step in path.steps { current = try current?.predicateTarget(ofToOne: step.name) }
-        return try value(path.terminal, current)
+        return try value(path.terminal, current, subjects)
     }
 
     private static func value<Subject: PredicateSubject>(
-        _ terminal: ResolvedPath.Terminal, _ subject: Subject?
+        _ terminal: ResolvedPath.Terminal, _ subject: Subject?, _ subjects: [Subject]
     ) throws -> PropertyValue {
         switch terminal {
         case .attribute(let name, _):
@@ -117,16 +140,39 @@ package struct PredicateEvaluator: Hashable, Sendable {
         case .count(let relationship):
             let targets = try subject?.predicateTargets(ofToMany: relationship.name)
             return .integer(Int64(targets?.count ?? 0))
+        case .aggregate(let aggregate): return try value(aggregate, subject, subjects)
+        case .entityName:
+            guard let subject else { return .null }
+            guard let name = try subject.predicateEntity else {
+                throw PredicateError(
+                    "the entity of an object with unsaved changes cannot be asked here", offset: 0)
+            }
+            return .string(name)
         case .column: return .null
         }
+    }
+
+    private static func value<Subject: PredicateSubject>(
+        _ aggregate: ResolvedAggregate, _ subject: Subject?, _ subjects: [Subject]
+    ) throws -> PropertyValue {
+        var values: [PropertyValue] = []
+        let targets = try subject?.predicateTargets(ofToMany: aggregate.relationship.name) ?? []
+        for target in targets {
+            let inner = subjects + [target]
+            if let filter = aggregate.filter, try truth(filter, inner) != true { continue }
+            values.append(
+                try aggregate.value.map { try value($0, inner) }
+                    ?? .reference(target.predicateRow))
+        }
+        return aggregate.kind.apply(values, of: aggregate.value?.type)
     }
 
     /// All values at a path through to-manys. A to-one that leads nowhere gives a null, but
     /// nothing where a to-many follows it.
     private static func values<Subject: PredicateSubject>(
-        _ path: ResolvedPath, _ subject: Subject
+        _ path: ResolvedPath, _ subjects: [Subject]
     ) throws -> [PropertyValue] {
-        var current: [Subject?] = [subject]
+        var current: [Subject?] = [subjects[path.base]]
         for step in path.steps {
             var next: [Subject?] = []
             for element in current {
@@ -146,7 +192,52 @@ package struct PredicateEvaluator: Hashable, Sendable {
             }
             current = next
         }
-        return try current.map { try value(path.terminal, $0) }
+        return try current.map { try value(path.terminal, $0, subjects) }
+    }
+}
+
+extension PredicateComparison.Quantifier {
+    /// Whether values pass a test as it says; unknown is no pass.
+    fileprivate func holds(
+        _ values: [PropertyValue], _ test: (PropertyValue) throws -> Bool?
+    ) rethrows -> Bool {
+        switch self {
+        case .any: try values.contains { try test($0) == true }
+        case .none: try !values.contains { try test($0) == true }
+        case .all: try values.allSatisfy { try test($0) == true }
+        }
+    }
+}
+
+extension PredicateComparison.Operator {
+    /// Whether it holds of values: of BETWEEN two at the right, of IN any number; nil where that is
+    /// unknown.
+    func holds(
+        _ left: PropertyValue, _ right: [PropertyValue], _ options: ComparisonOptions
+    ) -> Bool? {
+        func compare(_ other: PropertyValue, _ comparison: Self) -> Bool? {
+            if left.isNull || other.isNull { return nil }
+            return comparison.holds(
+                ValueOrder.compare(
+                    ValueTest.fold(left, options), ValueTest.fold(other, options)))
+        }
+        switch self {
+        case .between:
+            let (low, high) = (
+                compare(right[0], .greaterOrEqual), compare(right[1], .lessOrEqual)
+            )
+            if low == false || high == false { return false }
+            return low == nil || high == nil ? nil : true
+        case .isIn:
+            let found = right.map { compare($0, .equal) }
+            return found.contains(true) ? true : found.contains(nil) ? nil : false
+        default: break
+        }
+        guard let kind = TextComparison(self) else { return compare(right[0], self) }
+        guard let text = ResolvedFunction.text(left), let needle = ResolvedFunction.text(right[0])
+        else { return nil }
+        return kind.holds(
+            text, kind == .matches ? needle : TextFolding.fold(needle, options), options)
     }
 }
 
@@ -222,7 +313,7 @@ package struct SortEvaluator: Hashable, Sendable {
 
     /// The values an object is sorted by; to be fetched once an object.
     package func values(of subject: some PredicateSubject) throws -> [PropertyValue] {
-        try keys.map { try PredicateEvaluator.value($0.path, subject) }
+        try keys.map { try PredicateEvaluator.value($0.path, [subject]) }
     }
 
     /// Whether an object with these values comes before another. Equal ones come by identity,

@@ -16,7 +16,7 @@ struct PredicateLexer {
         case argument
         /// `%K`.
         case keyArgument
-        /// `@count`.
+        /// `@count` and its like.
         case function(String)
         /// An operator or punctuation.
         case symbol(String)
@@ -25,6 +25,8 @@ struct PredicateLexer {
 
     private let scalars: [Unicode.Scalar]
     private(set) var position = 0
+    /// Whether the token before is a value or ends one, so that a minus subtracts.
+    private var followsOperand = false
 
     init(_ text: String) { scalars = Array(text.unicodeScalars) }
 
@@ -55,7 +57,23 @@ struct PredicateLexer {
             position += 1
         }
         let start = position
-        return (try token(), start)
+        let token = try token()
+        followsOperand = Self.endsOperand(token)
+        return (token, start)
+    }
+
+    private static func endsOperand(_ token: Token) -> Bool {
+        switch token {
+        case .word(let word, let isEscaped):
+            isEscaped || !PredicateText.operators.contains(word.uppercased())
+        case .symbol(let symbol): symbol == ")" || symbol == "}"
+        case .end: false
+        default: true
+        }
+    }
+
+    private func isDigit(_ distance: Int) -> Bool {
+        peek(distance).map { ("0"..."9").contains($0) } ?? false
     }
 
     private mutating func token() throws(PredicateError) -> Token {
@@ -73,13 +91,16 @@ struct PredicateLexer {
             return .function(try name(after: "@"))
         case "%": return try argument()
         case "'", "\"": return .string(try string(scalar))
-        case "0"..."9", "-": return try number()
-        case ".": if let next = peek(1), ("0"..."9").contains(next) { return try number() }
+        case "0"..."9": return try number()
+        case "-":
+            let isSigned = isDigit(1) || (peek(1) == "." && isDigit(2))
+            if isSigned, !followsOperand { return try number() }
+        case ".": if isDigit(1) { return try number() }
         default: break
         }
         for symbol in [
-            "==", "=<", "=>", "!=", "<>", "<=", ">=", "&&", "||", "=", "<", ">", "!", "(", ")",
-            "{", "}", "[", "]", ",", ".",
+            "==", "=<", "=>", "!=", "<>", "<=", ">=", "&&", "||", "**", "=", "<", ">", "!", "(",
+            ")", "{", "}", "[", "]", ",", ".", "+", "-", "*", "/", ":",
         ] where matches(symbol) {
             position += symbol.unicodeScalars.count
             return .symbol(symbol)
@@ -147,7 +168,7 @@ struct PredicateLexer {
     }
 
     /// Whether a double gives back the number that was written.
-    private static func isExact(_ double: Double, _ text: String) -> Bool {
+    static func isExact(_ double: Double, _ text: String) -> Bool {
         guard let written = PropertyValue.canonicalDecimal(text) else { return false }
         return PropertyValue.canonicalDecimal(double.description) == written
     }

@@ -6,19 +6,27 @@ import Merge
 ///     conjunction = negation { (AND | &&) negation }
 ///     negation   = (NOT | !) negation | ( predicate ) | TRUEPREDICATE | FALSEPREDICATE | comparison
 ///     comparison = [ANY | SOME | ALL | NONE] expression operator [flags] expression
+///     expression = product { (+ | -) product }
+///     product    = power { (* | /) power }
+///     power      = sign { ** sign }
+///     sign       = - sign | ( expression ) | key path | constant | { list } | function ( ... )
 package struct PredicateParser {
     /// How long a predicate may be, in bytes of UTF-8. Long lists belong into substitutions.
     package static let maximumLength = 65_536
     /// How deep parentheses and negations may nest: what SQLite's own parser bears, with room.
     package static let maximumDepth = 20
 
-    private typealias Token = PredicateLexer.Token
+    /// How deep functions and arithmetic may nest; `a + b + c` nests two deep.
+    package static let maximumHeight = 24
+
+    typealias Expression = PredicateComparison.Expression
     private typealias Operator = PredicateComparison.Operator
-    private typealias Expression = PredicateComparison.Expression
 
     private let tokens: [(token: PredicateLexer.Token, offset: Int)]
-    private let substitutions: [String: PredicateValue]
+    let substitutions: [String: PredicateValue]
     private let arguments: [PredicateValue]
+    /// The variables of the subqueries around the current token.
+    var variables: [String] = []
     private var index = 0
     private var argumentIndex = 0
 
@@ -35,7 +43,7 @@ package struct PredicateParser {
         repeat { tokens.append(try lexer.next()) } while tokens.last?.token != .end
         var parser = PredicateParser(
             tokens: tokens, substitutions: substitutions, arguments: arguments)
-        let predicate = try parser.disjunction(depth: 0)
+        let predicate = try parser.truth(try parser.disjunction(depth: 0))
         guard parser.current == .end else {
             throw parser.fault("expected AND, OR or the end, not \(parser.shown)")
         }
@@ -55,17 +63,22 @@ package struct PredicateParser {
         self.arguments = arguments
     }
 
-    private var current: PredicateLexer.Token { tokens[index].token }
-    private var offset: Int { tokens[index].offset }
+    var current: PredicateLexer.Token { tokens[index].token }
+    var offset: Int { tokens[index].offset }
 
-    private mutating func advance() { if index < tokens.count - 1 { index += 1 } }
+    mutating func advance() { if index < tokens.count - 1 { index += 1 } }
 
-    private func fault(_ message: String) -> PredicateError {
+    /// The token after the current one.
+    var following: PredicateLexer.Token { tokens[min(index + 1, tokens.count - 1)].token }
+    /// Where the token before the current one begins.
+    var precedingOffset: Int { tokens[max(index - 1, 0)].offset }
+
+    func fault(_ message: String) -> PredicateError {
         PredicateError(message, offset: offset)
     }
 
     /// The current token, for messages.
-    private var shown: String {
+    var shown: String {
         switch current {
         case .word(let word, _): "\"\(word)\""
         case .integer(let number): String(number)
@@ -82,66 +95,94 @@ package struct PredicateParser {
     }
 
     /// The current token as a keyword in upper case, or nil.
-    private var keyword: String? {
+    var keyword: String? {
         guard case .word(let word, false) = current else { return nil }
         let upper = word.uppercased()
         return PredicateText.reserved.contains(upper) ? upper : nil
     }
 
-    private mutating func skip(_ symbol: String) -> Bool {
+    mutating func skip(_ symbol: String) -> Bool {
         guard current == .symbol(symbol) else { return false }
         advance()
         return true
     }
 
-    private mutating func skip(keyword expected: String) -> Bool {
+    mutating func skip(keyword expected: String) -> Bool {
         guard keyword == expected else { return false }
         advance()
         return true
     }
 
-    private mutating func expect(_ symbol: String) throws(PredicateError) {
+    mutating func expect(_ symbol: String) throws(PredicateError) {
         guard skip(symbol) else { throw fault("expected \(symbol), not \(shown)") }
     }
 
     // MARK: Logic
 
-    private mutating func disjunction(depth: Int) throws(PredicateError) -> Predicate {
-        var parts = [try conjunction(depth: depth)]
-        while skip("||") || skip(keyword: "OR") { parts.append(try conjunction(depth: depth)) }
-        return parts.count == 1 ? parts[0] : .or(parts)
+    /// What a part of the text is: a parenthesis may hold either.
+    enum Node {
+        case predicate(Predicate)
+        case expression(Expression)
     }
 
-    private mutating func conjunction(depth: Int) throws(PredicateError) -> Predicate {
-        var parts = [try negation(depth: depth)]
-        while skip("&&") || skip(keyword: "AND") { parts.append(try negation(depth: depth)) }
-        return parts.count == 1 ? parts[0] : .and(parts)
+    /// A part of the text, with how deep functions nest in it.
+    struct Part {
+        var node: Node
+        var height = 0
     }
 
-    private mutating func negation(depth: Int) throws(PredicateError) -> Predicate {
-        var isNegated = false
-        while skip("!") || skip(keyword: "NOT") { isNegated.toggle() }
-        let part: Predicate
-        if current == .symbol("(") {
-            guard depth < Self.maximumDepth else {
-                throw fault("nested deeper than \(Self.maximumDepth) levels")
-            }
-            advance()
-            part = try disjunction(depth: depth + 1)
-            try expect(")")
-        } else if skip(keyword: "TRUEPREDICATE") {
-            part = .constant(true)
-        } else if skip(keyword: "FALSEPREDICATE") {
-            part = .constant(false)
-        } else {
-            part = .comparison(try comparison())
+    /// A part as a predicate.
+    func truth(_ part: Part) throws(PredicateError) -> Predicate {
+        guard case .predicate(let predicate) = part.node else {
+            throw fault("expected a comparison, not \(shown)")
         }
-        return isNegated ? .not(part) : part
+        return predicate
+    }
+
+    mutating func disjunction(depth: Int) throws(PredicateError) -> Part {
+        let first = try conjunction(depth: depth)
+        guard current == .symbol("||") || keyword == "OR" else { return first }
+        var height = first.height
+        var parts = [try truth(first)]
+        while skip("||") || skip(keyword: "OR") {
+            let next = try conjunction(depth: depth)
+            height = max(height, next.height)
+            parts.append(try truth(next))
+        }
+        return Part(node: .predicate(.or(parts)), height: height)
+    }
+
+    private mutating func conjunction(depth: Int) throws(PredicateError) -> Part {
+        let first = try negation(depth: depth)
+        guard current == .symbol("&&") || keyword == "AND" else { return first }
+        var height = first.height
+        var parts = [try truth(first)]
+        while skip("&&") || skip(keyword: "AND") {
+            let next = try negation(depth: depth)
+            height = max(height, next.height)
+            parts.append(try truth(next))
+        }
+        return Part(node: .predicate(.and(parts)), height: height)
+    }
+
+    private mutating func negation(depth: Int) throws(PredicateError) -> Part {
+        var isNegation = false
+        var isNegated = false
+        while skip("!") || skip(keyword: "NOT") {
+            isNegation = true
+            isNegated.toggle()
+        }
+        let part = try comparison(depth: depth)
+        guard isNegation else { return part }
+        let predicate = try truth(part)
+        return Part(node: .predicate(isNegated ? .not(predicate) : predicate), height: part.height)
     }
 
     // MARK: Comparisons
 
-    private mutating func comparison() throws(PredicateError) -> PredicateComparison {
+    private mutating func comparison(depth: Int) throws(PredicateError) -> Part {
+        if skip(keyword: "TRUEPREDICATE") { return Part(node: .predicate(.constant(true))) }
+        if skip(keyword: "FALSEPREDICATE") { return Part(node: .predicate(.constant(false))) }
         let start = offset
         var quantifier: PredicateComparison.Quantifier?
         switch keyword {
@@ -151,13 +192,20 @@ package struct PredicateParser {
         default: break
         }
         if quantifier != nil { advance() }
-        let left = try expression()
+        let first = try sum(depth: depth)
+        // Of a parenthesis that holds a predicate, or of an expression that ends here, the rest is
+        // for who opened it to judge.
+        guard case .expression(let left) = first.node else { return first }
+        if quantifier == nil, [.symbol(")"), .symbol(",")].contains(current) { return first }
         let comparison = try comparisonOperator()
         var options: ComparisonOptions = []
         if skip("[") { options = try flags() }
-        let right = try expression()
-        return PredicateComparison(
-            left, comparison, right, options: options, quantifier: quantifier, offset: start)
+        let second = try sum(depth: depth)
+        let result = PredicateComparison(
+            left, comparison, try expression(second), options: options, quantifier: quantifier,
+            offset: start)
+        return Part(
+            node: .predicate(.comparison(result)), height: max(first.height, second.height))
     }
 
     private mutating func comparisonOperator() throws(PredicateError) -> Operator {
@@ -178,46 +226,28 @@ package struct PredicateParser {
 
     private mutating func flags() throws(PredicateError) -> ComparisonOptions {
         guard case .word(let letters, _) = current else {
-            throw fault("expected c, d or cd, not \(shown)")
+            throw fault("expected c, d, cd or n, not \(shown)")
         }
         var options: ComparisonOptions = []
         for letter in letters {
             switch letter {
             case "c", "C": options.insert(.caseInsensitive)
             case "d", "D": options.insert(.diacriticInsensitive)
-            default: throw fault("the flag \"\(letter)\" is not known; c and d are")
+            case "n", "N": options.insert(.normalized)
+            case "l", "L":
+                throw fault("[l] would compare by a locale, which nodes need not share; use [cd]")
+            default: throw fault("the flag \"\(letter)\" is not known; c, d and n are")
             }
+        }
+        guard options == .normalized || !options.contains(.normalized) else {
+            throw fault("[n] compares bytes, so neither c nor d goes with it")
         }
         advance()
         try expect("]")
         return options
     }
 
-    private mutating func expression() throws(PredicateError) -> Expression {
-        switch current {
-        case .word(_, true): return .keyPath(try keyPath())
-        case .word(_, false):
-            switch keyword {
-            case nil: return .keyPath(try keyPath())
-            case "SELF":
-                advance()
-                return .keyPath(skip(".") ? try keyPath() : [])
-            case "CAST": return .constant(try cast())
-            case "SUBQUERY", "FUNCTION", "TERNARY": throw fault("\(shown) is not supported")
-            default: return .constant(try constant())
-            }
-        case .keyArgument:
-            guard case .string(let path) = try argument() else {
-                throw fault("the argument of %K must be a string")
-            }
-            return .keyPath(try Self.keyPath(path, offset: tokens[index - 1].offset))
-        case .function: return .keyPath(try keyPath())
-        case .symbol("{"): return .constant(try list())
-        default: return .constant(try constant())
-        }
-    }
-
-    private mutating func keyPath() throws(PredicateError) -> [String] {
+    mutating func keyPath() throws(PredicateError) -> [String] {
         var names: [String] = []
         repeat {
             switch current {
@@ -254,89 +284,12 @@ package struct PredicateParser {
         return names
     }
 
-    private mutating func argument() throws(PredicateError) -> PredicateValue {
+    mutating func argument() throws(PredicateError) -> PredicateValue {
         guard argumentIndex < arguments.count else {
             throw fault("there is no argument for \(shown)")
         }
         argumentIndex += 1
         advance()
         return arguments[argumentIndex - 1]
-    }
-
-    private mutating func constant() throws(PredicateError) -> PredicateValue {
-        let value: PredicateValue
-        switch current {
-        case .integer(let number): value = .integer(number)
-        case .double(let number): value = .double(number)
-        case .decimal(let text): value = .value(.decimal(text))
-        case .string(let text): value = .string(text)
-        case .argument: return try argument()
-        case .variable(let name):
-            guard let substitution = substitutions[name] else {
-                throw fault("there is no value for $\(name)")
-            }
-            value = substitution
-        default:
-            switch keyword {
-            case "NULL", "NIL": value = .null
-            case "TRUE", "YES": value = .boolean(true)
-            case "FALSE", "NO": value = .boolean(false)
-            default: throw fault("expected a value or a key path, not \(shown)")
-            }
-        }
-        advance()
-        return value
-    }
-
-    private mutating func list() throws(PredicateError) -> PredicateValue {
-        try expect("{")
-        var values: [PredicateValue] = []
-        if skip("}") { return .list(values) }
-        repeat {
-            let value = keyword == "CAST" ? try cast() : try constant()
-            if case .list = value { throw fault("a list cannot hold another") }
-            values.append(value)
-        } while skip(",")
-        try expect("}")
-        return .list(values)
-    }
-
-    /// `CAST(constant, 'type')`. A number cast to a date is in seconds since 2001, as in Core
-    /// Data.
-    private mutating func cast() throws(PredicateError) -> PredicateValue {
-        advance()
-        try expect("(")
-        let value = try constant()
-        try expect(",")
-        let place = offset
-        guard case .string(let name) = current else { throw fault("expected the name of a type") }
-        advance()
-        try expect(")")
-        let names: [String: AttributeType] = [
-            "NSDate": .date, "NSDecimalNumber": .decimal, "NSUUID": .uuid, "NSURL": .uri,
-            "NSString": .string,
-        ]
-        guard let type = names[name] ?? AttributeType(rawValue: name) else {
-            throw PredicateError("there is no type \(PredicateText.quoted(name))", offset: place)
-        }
-        if type == .date {
-            let seconds: Double? =
-                switch value {
-                case .integer(let number): Double(number)
-                case .double(let number): number
-                case .value(.decimal(let text)): Double(text)
-                default: nil
-                }
-            if let seconds {
-                let milliseconds = ((seconds + 978_307_200) * 1_000).rounded()
-                guard let exact = Int64(exactly: milliseconds) else {
-                    throw PredicateError("the date is out of range", offset: place)
-                }
-                return .value(.date(exact))
-            }
-        }
-        do {
-            return .value(try ConstantCoercion.coerce(value, to: type))
-        } catch { throw PredicateError(error.message, offset: place) }
     }
 }

@@ -2,28 +2,35 @@ import Merge
 
 /// Writes the parts of a fetch's SQL: joins, values at paths, conditions.
 ///
-/// Invariant: ``bindings`` are in the order in which their `?` occur in the finished statement.
+/// Values stand in the parts as marks, which ``finished(_:)`` makes into `?` and bindings in the
+/// order in which they occur: a part may be written before what comes before it.
 struct SQLBuilder {
     /// How many to-ones a fetch may join: SQLite joins at most 64 tables.
     static let maximumJoins = 60
     /// How many parts are joined side by side: SQLite bounds the depth of expressions.
-    private static let maximumWidth = 100
+    static let maximumWidth = 100
 
     let model: ManagedObjectModel
     let codes: EntityCodes
-    var bindings: [PropertyValue] = []
+    private var values: [PropertyValue] = []
     /// Of a grouped fetch, what names in having and order stand for.
     var columnExpressions: [String] = []
+    /// Whether the fetch is of a few objects that it names, so that to-manys are asked for each.
+    var isNarrow = false
 
-    /// To-ones joined to one base, each path once.
-    private struct Scope {
+    /// What is joined to one base: to-ones, each path once, and tables of aggregates.
+    struct Scope {
         let base: String
         var aliases: [String: String] = [:]
+        var aggregates: [ResolvedPath: String] = [:]
         var text = ""
         var count = 0
     }
 
-    private var outer = Scope(base: "t0")
+    /// The bases, outermost first: the fetch's table, and those of the subqueries being written.
+    var scopes = [Scope(base: "t0")]
+    /// The scope of each level that paths begin at.
+    var levels = [0]
     private var aliasCount = 0
 
     init(model: ManagedObjectModel, codes: EntityCodes) {
@@ -31,7 +38,37 @@ struct SQLBuilder {
         self.codes = codes
     }
 
-    private static func column(_ name: String, of alias: String) -> String {
+    // MARK: Bindings
+
+    private static let mark: UInt8 = 1
+
+    /// A mark for a value, which the statement binds.
+    mutating func bind(_ value: PropertyValue) -> String {
+        values.append(value)
+        return "\u{1}\(values.count - 1)\u{1}"
+    }
+
+    /// A statement with `?` for its marks, and their values in order.
+    func finished(_ sql: String) -> (sql: String, bindings: [PropertyValue]) {
+        var text: [UInt8] = []
+        var bindings: [PropertyValue] = []
+        // Between every two marks there is the number of a value.
+        for (index, part) in sql.utf8.split(separator: Self.mark, omittingEmptySubsequences: false)
+            .enumerated()
+        {
+            if index % 2 == 0 {
+                text += part
+            } else if let place = Int(String(decoding: part, as: UTF8.self)) {
+                text.append(UInt8(ascii: "?"))
+                bindings.append(values[place])
+            }
+        }
+        return (String(decoding: text, as: UTF8.self), bindings)
+    }
+
+    // MARK: Tables
+
+    static func column(_ name: String, of alias: String) -> String {
         "\(alias).\(quote(name))"
     }
 
@@ -43,14 +80,30 @@ struct SQLBuilder {
 
     /// The joins of the statement's own FROM.
     func joinText() throws(FetchRequestError) -> String {
-        guard outer.count <= Self.maximumJoins else {
-            throw FetchRequestError(
-                "the fetch follows more than \(Self.maximumJoins) relationships")
-        }
-        return outer.text
+        try Self.text(of: scopes[0])
     }
 
-    private mutating func alias(_ letter: String) -> String {
+    private static func text(of scope: Scope) throws(FetchRequestError) -> String {
+        guard scope.count <= maximumJoins else {
+            throw FetchRequestError("the fetch follows more than \(maximumJoins) relationships")
+        }
+        return scope.text
+    }
+
+    /// Writes something about the objects of a to-many's last table.
+    ///
+    /// - Returns: what was written, and the joins it needs.
+    mutating func within<Result>(
+        _ tables: [Table], isLevel: Bool, _ write: (inout SQLBuilder) throws -> Result
+    ) throws -> (result: Result, joins: String) {
+        scopes.append(Scope(base: tables.last?.alias ?? "t0"))
+        if isLevel { levels.append(scopes.count - 1) }
+        let result = try write(&self)
+        if isLevel { levels.removeLast() }
+        return (result, try Self.text(of: scopes.removeLast()))
+    }
+
+    mutating func alias(_ letter: String) -> String {
         aliasCount += 1
         return "\(letter)\(aliasCount)"
     }
@@ -81,49 +134,69 @@ struct SQLBuilder {
 
     /// A condition: a row is none of some.
     mutating func isNone(of rows: [RowID]) -> String {
-        bindings.append(.string(Self.list(rows)))
-        return "t0._id NOT IN (SELECT value FROM json_each(?))"
+        "t0._id NOT IN (SELECT value FROM json_each(\(bind(.string(Self.list(rows))))))"
+    }
+
+    /// Rows as a JSON list.
+    static func list(_ rows: [RowID]) -> String {
+        "[\(rows.map { String($0.rawValue) }.joined(separator: ","))]"
     }
 
     // MARK: Paths
 
-    /// The value at a path without to-manys, joined to the statement's FROM.
-    mutating func value(_ path: ResolvedPath) throws(FetchRequestError) -> String {
-        var scope = outer
-        let result = value(path.terminal, path.steps[...], &scope)
-        outer = scope
-        return result
+    /// The value at a path without to-manys, joined to what it begins at.
+    mutating func value(_ path: ResolvedPath) throws -> String {
+        let scope = levels[path.base]
+        switch path.terminal {
+        case .count, .aggregate: return try collected(path, scope)
+        default: return try value(path.terminal, path.steps[...], scope)
+        }
     }
 
-    private mutating func value(
+    mutating func value(
         _ terminal: ResolvedPath.Terminal, _ steps: ArraySlice<ManagedObjectModel.Relationship>,
-        _ scope: inout Scope
-    ) -> String {
+        _ scope: Int
+    ) throws -> String {
         switch terminal {
         case .column(let position, _): return columnExpressions[position]
-        case .attribute(let name, _): return Self.column(name, of: join(steps, &scope))
-        case .object:
-            // The column holds the identity already; the row it leads to need not be read.
-            if let last = steps.last, case .column = last.storage {
-                return Self.column(last.name, of: join(steps.dropLast(), &scope))
-            }
-            return "\(join(steps, &scope))._id"
-        case .count(let relationship):
-            let owner = join(steps, &scope)
-            let tables = tables(of: relationship)
-            return "(SELECT count(*) FROM \(Self.from(tables, of: owner)))"
+        case .attribute(let name, _): return Self.column(name, of: join(steps, scope))
+        case .object: return identity(steps, scope)
+        case .count, .aggregate:
+            return try collected(
+                ResolvedPath(steps: Array(steps), terminal: terminal), scope)
+        case .entityName(let root): return entityName(root, of: join(steps, scope))
         }
+    }
+
+    /// The identity of the object that to-ones lead to. A column holds it already; the row it leads
+    /// to need not be read.
+    mutating func identity(
+        _ steps: ArraySlice<ManagedObjectModel.Relationship>, _ scope: Int
+    ) -> String {
+        if let last = steps.last, case .column = last.storage {
+            return Self.column(last.name, of: join(steps.dropLast(), scope))
+        }
+        return "\(join(steps, scope))._id"
+    }
+
+    private func entityName(_ root: String, of alias: String) -> String {
+        func literal(_ name: String) -> String { "'\(name.replacing("'", with: "''"))'" }
+        guard let entity = model.entity(named: root), entity.sharesTable else {
+            return "CASE WHEN \(alias)._id IS NOT NULL THEN \(literal(root)) END"
+        }
+        let cases = entity.familyNames.map { "WHEN \(codes.code($0)) THEN \(literal($0))" }
+        return "CASE \(alias)._entity \(cases.joined(separator: " ")) END"
     }
 
     /// Joins to-ones, each path once, and gives the alias of what the last leads to.
     private mutating func join(
-        _ steps: ArraySlice<ManagedObjectModel.Relationship>, _ scope: inout Scope
+        _ steps: ArraySlice<ManagedObjectModel.Relationship>, _ scope: Int
     ) -> String {
-        var owner = scope.base
+        var owner = scopes[scope].base
         var key = ""
         for step in steps {
             key += ".\(step.name)"
-            if let known = scope.aliases[key] {
+            if let known = scopes[scope].aliases[key] {
                 owner = known
                 continue
             }
@@ -138,17 +211,17 @@ struct SQLBuilder {
             case .column, .link: condition = Self.column(step.name, of: owner)
             }
             let joined = alias("j")
-            scope.text +=
+            scopes[scope].text +=
                 " LEFT JOIN \(table(step.destination)) AS \(joined)"
                 + " ON \(joined)._id = \(condition)"
-            scope.count += 1
-            scope.aliases[key] = joined
+            scopes[scope].count += 1
+            scopes[scope].aliases[key] = joined
             owner = joined
         }
         return owner
     }
 
-    private struct Table {
+    struct Table {
         let name: String
         let alias: String
         /// The column with the owner's identity; of the first table of several.
@@ -158,7 +231,7 @@ struct SQLBuilder {
     }
 
     /// The tables that lead from an owner to the objects of a to-many; the last has the objects.
-    private mutating func tables(of relationship: ManagedObjectModel.Relationship) -> [Table] {
+    mutating func tables(of relationship: ManagedObjectModel.Relationship) -> [Table] {
         let members = alias("m")
         switch relationship.storage {
         case .column: return []
@@ -183,191 +256,15 @@ struct SQLBuilder {
         }
     }
 
-    /// - Parameter owner: the alias of the only owner; nil for all owners.
-    private static func from(
+    /// - Parameter owner: the identity of the only owner; nil for all owners.
+    static func from(
         _ tables: [Table], of owner: String? = nil, joins: String = ""
     ) -> String {
         guard let first = tables.first, let near = first.near else { return "" }
         let others = tables.dropFirst().map { " JOIN \($0.name) AS \($0.alias) ON \($0.condition)" }
-        let isOwned = owner.map { "\(near) = \($0)._id" } ?? "\(near) IS NOT NULL"
+        let isOwned = owner.map { "\(near) = \($0)" } ?? "\(near) IS NOT NULL"
         return "\(first.name) AS \(first.alias)\(others.joined())\(joins)"
             + " WHERE \(isOwned)\(first.condition)"
-    }
-
-    // MARK: Conditions
-
-    /// A condition as SQL, in parentheses where it could be misread.
-    mutating func condition(_ predicate: ResolvedPredicate) throws -> String {
-        switch predicate {
-        case .constant(let truth): return truth ? "1" : "0"
-        case .not(let part): return "NOT \(try condition(part))"
-        case .and(let parts):
-            return Self.joined(try parts.map { try condition($0) }, " AND ", none: "1")
-        case .or(let parts):
-            return Self.joined(try parts.map { try condition($0) }, " OR ", none: "0")
-        case .test(let path, let test): return self.test(try value(path), path.type, test)
-        case .paths(let left, let comparison, let right, let options):
-            let type = left.type
-            let first = Self.folded(try value(left), options)
-            let second = Self.folded(try value(right), options)
-            let compared = comparison.isOrdering ? ordered(first, type) : first
-            return "(\(compared) \(comparison.sql) \(second))"
-        case .quantified(let quantifier, let path, let test):
-            return try quantified(quantifier, path, test)
-        }
-    }
-
-    private static func joined(_ parts: [String], _ word: String, none: String) -> String {
-        if parts.isEmpty { return none }
-        var parts = parts
-        while parts.count > maximumWidth {
-            parts = stride(from: 0, to: parts.count, by: maximumWidth).map {
-                let group = parts[$0..<min($0 + maximumWidth, parts.count)]
-                return "(\(group.joined(separator: word)))"
-            }
-        }
-        return "(\(parts.joined(separator: word)))"
-    }
-
-    private mutating func quantified(
-        _ quantifier: PredicateComparison.Quantifier, _ path: ResolvedPath, _ test: ValueTest
-    ) throws -> String {
-        guard let first = path.firstToMany else { return "0" }
-        var scope = outer
-        let owner = join(path.steps[..<first], &scope)
-        outer = scope
-        let tables = tables(of: path.steps[first])
-        var inner = Scope(base: tables.last?.alias ?? outer.base)
-        let holds = holds(path, from: first + 1, followed: 1, &inner) { value, builder in
-            let holds = builder.test(value, path.type, test)
-            return quantifier == .all ? "\(holds) IS NOT TRUE" : holds
-        }
-        let from = Self.from(tables, of: owner, joins: inner.text)
-        switch quantifier {
-        case .any: return "EXISTS (SELECT 1 FROM \(from) AND \(holds))"
-        case .none, .all: return "NOT EXISTS (SELECT 1 FROM \(from) AND \(holds))"
-        }
-    }
-
-    /// A condition on the end of a path, after the first part of the path was followed.
-    ///
-    /// The second to-many is looked into for each object of the first, which there are few of where the
-    /// fetch is about few. From the third on it is asked whether the object is in the set of those for
-    /// which the rest holds, which SQLite makes once: to follow every way there is would take as long as
-    /// the numbers of members multiplied.
-    private mutating func holds(
-        _ path: ResolvedPath, from start: Int, followed: Int, _ scope: inout Scope,
-        _ test: (String, inout SQLBuilder) -> String
-    ) -> String {
-        guard let next = path.steps.indices.first(where: { $0 >= start && path.steps[$0].isToMany })
-        else { return test(value(path.terminal, path.steps[start...], &scope), &self) }
-        let owner = join(path.steps[start..<next], &scope)
-        let tables = tables(of: path.steps[next])
-        var inner = Scope(base: tables.last?.alias ?? scope.base)
-        let holds = holds(path, from: next + 1, followed: followed + 1, &inner, test)
-        if followed == 1 {
-            let from = Self.from(tables, of: owner, joins: inner.text)
-            return "EXISTS (SELECT 1 FROM \(from) AND \(holds))"
-        }
-        let near = tables.first?.near ?? "NULL"
-        return "\(owner)._id IN (SELECT \(near) FROM "
-            + "\(Self.from(tables, joins: inner.text)) AND \(holds))"
-    }
-
-    // MARK: Tests
-
-    /// An expression that SQLite is to order: decimals by value, not as text.
-    func ordered(_ expression: String, _ type: AttributeType?) -> String {
-        type == .decimal ? "\(expression) COLLATE \(FetchCompiler.decimalCollation)" : expression
-    }
-
-    private static func folded(_ expression: String, _ options: ComparisonOptions) -> String {
-        options.isEmpty
-            ? expression
-            : "\(FetchCompiler.foldFunction)(CAST(\(expression) AS BLOB), \(options.rawValue))"
-    }
-
-    /// Binds a constant's value; folded texts are compared as bytes.
-    private mutating func bind(_ value: PropertyValue, _ options: ComparisonOptions) {
-        switch value {
-        case .string(let text) where !options.isEmpty, .uri(let text) where !options.isEmpty:
-            bindings.append(.binary(Array(text.utf8)))
-        default: bindings.append(value)
-        }
-    }
-
-    private mutating func test(
-        _ expression: String, _ type: AttributeType?, _ test: ValueTest
-    ) -> String {
-        switch test {
-        case .isNull: return "(\(expression) IS NULL)"
-        case .isNotNull: return "(\(expression) IS NOT NULL)"
-        case .compare(let comparison, let constant, let options):
-            bind(constant, options)
-            let folded = Self.folded(expression, options)
-            let compared = comparison.isOrdering ? ordered(folded, type) : folded
-            return "(\(compared) \(comparison.sql) ?)"
-        case .between(let low, let high, let options):
-            bind(low, options)
-            bind(high, options)
-            return "(\(ordered(Self.folded(expression, options), type)) BETWEEN ? AND ?)"
-        case .isIn(let values, let options):
-            return isIn(Self.folded(expression, options), values, options)
-        case .text(let kind, let needle, let options):
-            return text(expression, kind, needle, options)
-        }
-    }
-
-    private mutating func isIn(
-        _ expression: String, _ values: [PropertyValue], _ options: ComparisonOptions
-    ) -> String {
-        if values.isEmpty { return "0" }
-        if values.count > Self.maximumWidth, let list = Self.integerList(values) {
-            bindings.append(.string(list))
-            return "(\(expression) IN (SELECT value FROM json_each(?)))"
-        }
-        for value in values { bind(value, options) }
-        let marks = repeatElement("?", count: values.count).joined(separator: ", ")
-        return "(\(expression) IN (\(marks)))"
-    }
-
-    /// Rows as a JSON list.
-    static func list(_ rows: [RowID]) -> String {
-        "[\(rows.map { String($0.rawValue) }.joined(separator: ","))]"
-    }
-
-    /// Whole numbers as a JSON list, so that a long one takes one binding.
-    private static func integerList(_ values: [PropertyValue]) -> String? {
-        var numbers: [String] = []
-        numbers.reserveCapacity(values.count)
-        for value in values {
-            switch value {
-            case .integer(let number), .date(let number): numbers.append(String(number))
-            case .reference(let row): numbers.append(String(row.rawValue))
-            default: return nil
-            }
-        }
-        return "[\(numbers.joined(separator: ","))]"
-    }
-
-    private mutating func text(
-        _ expression: String, _ kind: TextComparison, _ needle: String,
-        _ options: ComparisonOptions
-    ) -> String {
-        if kind == .beginsWith, options.isEmpty {
-            // A range, so that an index serves it.
-            bindings.append(.string(needle))
-            guard let end = Self.end(ofPrefix: needle) else { return "(\(expression) >= ?)" }
-            bindings.append(.string(end))
-            return "(\(expression) >= ? AND \(expression) < ?)"
-        }
-        if kind == .contains, options.isEmpty {
-            bindings.append(.string(needle))
-            return "(instr(\(expression), ?) > 0)"
-        }
-        bindings.append(.binary(Array(needle.utf8)))
-        return "\(FetchCompiler.textFunction)(\(kind.rawValue), CAST(\(expression) AS BLOB), ?, "
-            + "\(options.rawValue))"
     }
 
     /// The least text after all that begin with a prefix; nil where there is none. UTF-8 sorts
@@ -383,9 +280,4 @@ struct SQLBuilder {
         }
         return nil
     }
-}
-
-extension PredicateComparison.Operator {
-    /// The operator in SQL; for equality and order only.
-    fileprivate var sql: String { self == .equal ? "=" : rawValue }
 }

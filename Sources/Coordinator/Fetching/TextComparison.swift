@@ -20,9 +20,27 @@ enum TextComparison: Int64, Hashable, Sendable {
         case .endsWith: return text.utf8.reversed().starts(with: needle.utf8.reversed())
         case .contains: return Self.contains(Array(text.utf8), Array(needle.utf8))
         case .like:
+            // A pattern that a value gives may be of any length.
+            guard needle.utf8.count <= Self.maximumPattern else { return false }
             return Self.like(
                 text.unicodeScalars.map(\.value), needle.unicodeScalars.map(\.value))
         case .matches: return false
+        }
+    }
+
+    /// How many bytes a pattern of LIKE may have, which a constant cannot exceed by being folded. A
+    /// longer one matches nothing; nor does one of MATCHES that is no regular expression.
+    private static let maximumPattern = 100_000
+
+    /// The comparison that an operator stands for; nil where it is not of texts.
+    init?(_ comparison: PredicateComparison.Operator) {
+        switch comparison {
+        case .beginsWith: self = .beginsWith
+        case .endsWith: self = .endsWith
+        case .contains: self = .contains
+        case .like: self = .like
+        case .matches: self = .matches
+        default: return nil
         }
     }
 

@@ -12,6 +12,8 @@ public struct ComparisonOptions: OptionSet, Hashable, Sendable {
     public static let caseInsensitive = ComparisonOptions(rawValue: 1)
     /// Letters with and without marks are alike.
     public static let diacriticInsensitive = ComparisonOptions(rawValue: 2)
+    /// Texts compare by their bytes, as without options; goes with neither of the others.
+    public static let normalized = ComparisonOptions(rawValue: 4)
 }
 
 /// Folds texts so that what `[c]` and `[d]` ignore is gone. Pure, and without any locale.

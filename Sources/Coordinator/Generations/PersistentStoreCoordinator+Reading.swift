@@ -34,12 +34,13 @@ extension PersistentStoreCoordinator {
     ) throws -> Result {
         let catalog = catalog
         let now = options.monotonicMilliseconds
-        let sqlDebug = options.sqlDebug
+        let (sqlDebug, wall) = (options.sqlDebug, options.wallMilliseconds)
         let read = { (database: Database) in
             try ReadDeadline.read(database, for: milliseconds, now: now, while: mayGoOn) {
                 try body(
                     StoreReader(
-                        database: $0, catalog: catalog, mayGoOn: mayGoOn, sqlDebug: sqlDebug))
+                        database: $0, catalog: catalog, mayGoOn: mayGoOn,
+                        now: { Int64(clamping: wall()) }, sqlDebug: sqlDebug))
             }
         }
         do {

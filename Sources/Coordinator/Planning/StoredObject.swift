@@ -7,6 +7,10 @@ import Merge
 /// none of theirs.
 final class StoredObject: PredicateSubject {
     let predicateRow: RowID
+    /// The entity of its row, which may inherit from that of the relationship that leads here.
+    var predicateEntity: String? {
+        get throws { try row()?.table.entity.name }
+    }
     private let view: StoreView
     private let entity: String
     private var loaded: LoadedRow?

@@ -18,6 +18,11 @@ enum AggregateFunctions {
             function: DatabaseFunction(
                 FetchCompiler.decimalAverageFunction, argumentCount: 2, pure: true,
                 aggregate: DecimalAverage.self))
+        database.add(function: integerTotal)
+        database.add(
+            function: DatabaseFunction(
+                FetchCompiler.totalFunction, argumentCount: 2, pure: true,
+                aggregate: Total.self))
     }
 
     /// The position of the aggregate that a statement has failed of; nil where it has failed of
@@ -69,5 +74,47 @@ enum AggregateFunctions {
         }
 
         func finalize() -> (any DatabaseValueConvertible)? { sum.average }
+    }
+
+    // MARK: Predicates
+
+    /// `tributary_integer_total(isAverage, high, low, count)`: the sum or the mean of integers by
+    /// the sums of their halves. A sum that 64 bits do not hold is NULL.
+    private static let integerTotal = DatabaseFunction(
+        FetchCompiler.integerTotalFunction, argumentCount: 4, pure: true
+    ) { values in
+        let numbers = values.map { Int64.fromDatabaseValue($0) ?? 0 }
+        return numbers[0] == 0
+            ? CollectionAggregate.sum(high: numbers[1], low: numbers[2])
+            : CollectionAggregate.average(
+                high: numbers[1], low: numbers[2], count: numbers[3])
+    }
+
+    /// `tributary_total(kind, number)`: for kind 0 and 1 the sum and the mean of doubles, for 2 and
+    /// 3 those of decimals.
+    private struct Total: DatabaseAggregate {
+        private var kind: Int64?
+        private var doubles = DoubleSum()
+        private var decimals = DecimalSum()
+
+        mutating func step(_ values: [DatabaseValue]) {
+            if kind == nil { kind = Int64.fromDatabaseValue(values[0]) }
+            switch values[1].storage {
+            case .null: break
+            case .blob: doubles.add(.nan)
+            case .double(let number): doubles.add(number)
+            case .int64(let number): doubles.add(Double(number))
+            case .string(let text): decimals.add(text)
+            }
+        }
+
+        func finalize() -> (any DatabaseValueConvertible)? {
+            switch kind {
+            case 1: PredicateFunctions.number(doubles.average)
+            case 2: decimals.total
+            case 3: decimals.average
+            default: PredicateFunctions.number(doubles.total)
+            }
+        }
     }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import Merge
 
 /// The functions and the collation that compiled fetches call. Every connection that reads must
 /// have them.
@@ -8,6 +9,7 @@ enum PredicateFunctions {
     static func register(on database: Database) {
         database.add(function: fold)
         database.add(function: compare)
+        database.add(function: apply)
         database.add(collation: decimal)
         AggregateFunctions.register(on: database)
     }
@@ -38,6 +40,56 @@ enum PredicateFunctions {
         // An empty BLOB comes as no data, and is no NULL.
         if value.isNull { return nil }
         return String(decoding: Data.fromDatabaseValue(value) ?? Data(), as: UTF8.self)
+    }
+
+    /// `tributary_apply(code, value...)`: the value of a function, as its column would keep it;
+    /// texts come and go as bytes.
+    private static let apply = DatabaseFunction(FetchCompiler.applyFunction, pure: true) { values in
+        guard let code = values.first.flatMap({ Int64.fromDatabaseValue($0) }),
+            let function = ResolvedFunction(code: code),
+            values.count == function.operands.count + 1
+        else { return nil }
+        return stored(
+            function.apply(
+                zip(values.dropFirst(), function.operands).map { value($0, $1) }))
+    }
+
+    private static func value(_ value: DatabaseValue, _ type: AttributeType) -> PropertyValue {
+        if type == .string { return text(value).map { .string($0) } ?? .null }
+        switch (value.storage, type) {
+        case (.null, _): return .null
+        case (.int64(let number), .boolean): return .boolean(number != 0)
+        case (.int64(let number), .date): return .date(number)
+        case (.int64(let number), _): return .integer(number)
+        case (.double(let number), _): return .double(number)
+        case (.blob(let bytes), .binary): return .binary(Array(bytes))
+        case (.blob, .double), (.blob, .float): return .double(.nan)
+        case (.string(let text), .decimal): return .decimal(text)
+        case (.string(let text), .uuid):
+            return UUIDText.parse(text).map { .uuid($0.0, $0.1) } ?? .null
+        case (.string(let text), .uri): return .uri(text)
+        default: return .null
+        }
+    }
+
+    /// A value as its column keeps it, but for texts, which come as bytes.
+    private static func stored(_ value: PropertyValue) -> (any DatabaseValueConvertible)? {
+        switch value {
+        case .null: return nil
+        case .boolean(let truth): return truth
+        case .integer(let number), .date(let number): return number
+        case .double(let double): return number(double)
+        case .decimal(let text): return text
+        case .string(let text), .uri(let text): return Data(text.utf8)
+        case .binary(let bytes): return Data(bytes)
+        case .uuid(let first, let last): return UUIDText.text(first, last)
+        case .reference(let row): return row.rawValue
+        }
+    }
+
+    /// A double as its column keeps it: SQLite has no NaN.
+    static func number(_ double: Double?) -> (any DatabaseValueConvertible)? {
+        double.map { $0.isNaN ? Data(SQLStatement.notANumber) as any DatabaseValueConvertible : $0 }
     }
 
     /// Orders decimals in their canonical texts by value, exactly.

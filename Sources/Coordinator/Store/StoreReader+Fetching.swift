@@ -123,7 +123,7 @@ extension StoreReader {
     ) throws -> CompiledFetch {
         let compiler = FetchCompiler(
             model: catalog.model, codes: EntityCodes(catalog.names.entities),
-            cluster: catalog.cluster)
+            cluster: catalog.cluster, now: now)
         do {
             return try compiler.compile(
                 request, selecting: columns, selectsSortKeys: selectsSortKeys, without: excluded)

@@ -10,6 +10,8 @@ public struct StoreReader {
     let catalog: StoreCatalog
     /// Whether somebody still wants what is read; nil where it is read in any case.
     var mayGoOn: (@Sendable () -> Bool)?
+    /// What `now()` is in requests, in milliseconds since 1970.
+    var now: @Sendable () -> Int64 = FetchCompiler.wallClock
     /// What is written of fetches.
     var sqlDebug: SQLDebug?
     /// Where statements and rows are counted.

@@ -38,6 +38,9 @@ struct FetchingFixture {
 
     static let codes = EntityCodes(["Person": 1, "Employee": 2, "Group": 3, "Animal": 4, "Desk": 5])
 
+    /// What `now()` is.
+    static let now: @Sendable () -> Int64 = { 1_769_860_800_500 }
+
     let model: ManagedObjectModel
     let world: World
     let queue: DatabaseQueue
@@ -100,6 +103,15 @@ struct FetchingFixture {
                 world.links.append((group.row.rawValue, person.row.rawValue, choices.chance(80)))
             }
         }
+        queue = try DatabaseQueue()
+        try store()
+    }
+
+    /// A world that is filled by hand.
+    init(_ fill: (World) -> Void) throws {
+        model = try Self.model()
+        world = World(model: model)
+        fill(world)
         queue = try DatabaseQueue()
         try store()
     }
@@ -179,8 +191,9 @@ struct FetchingFixture {
 
     /// The first column of what a fetch gives.
     func rows(_ request: Coordinator.FetchRequest) throws -> [Int64] {
-        let compiled = try FetchCompiler(model: model, codes: Self.codes, cluster: "demo")
-            .compile(request)
+        let compiled = try FetchCompiler(
+            model: model, codes: Self.codes, cluster: "demo", now: Self.now
+        ).compile(request)
         return try queue.read { try Int64.fetchAll($0, sql: Self.bound(compiled)) }
     }
 }
@@ -201,6 +214,7 @@ final class World {
         }
 
         var predicateRow: RowID { row }
+        var predicateEntity: String? { entity }
         func predicateValue(ofAttribute name: String) -> PropertyValue { values[name] ?? .null }
         func predicateTarget(ofToOne name: String) -> Object? {
             name == "desk"
@@ -212,17 +226,9 @@ final class World {
             case "reports": world.objects.filter { $0.references["manager"] === self }
             case "pets": world.objects.filter { $0.references["owner"] === self }
             case "groups":
-                world.objects.filter { group in
-                    world.links.contains {
-                        $0.0 == group.row.rawValue && $0.1 == row.rawValue && $0.2
-                    }
-                }
+                world.objects(world.links.compactMap { $0.1 == row.rawValue && $0.2 ? $0.0 : nil })
             default:
-                world.objects.filter { person in
-                    world.links.contains {
-                        $0.0 == row.rawValue && $0.1 == person.row.rawValue && $0.2
-                    }
-                }
+                world.objects(world.links.compactMap { $0.0 == row.rawValue && $0.2 ? $0.1 : nil })
             }
         }
     }
@@ -238,6 +244,10 @@ final class World {
         let object = Object(entity, RowID(row), self)
         objects.append(object)
         return object
+    }
+
+    fileprivate func objects(_ rows: [Int64]) -> [Object] {
+        rows.compactMap { row in objects.first { $0.row.rawValue == row } }
     }
 
     func rows(of entity: String) -> [Object] {

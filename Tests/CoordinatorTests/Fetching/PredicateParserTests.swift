@@ -36,6 +36,27 @@ struct PredicateParserTests {
             ("a == 9007199254740993.0", "a == 9007199254740993.0"),
             ("a == 0.10", "a == 0.1"),
             ("born > CAST(0, 'NSDate')", "born > \"2001-01-01T00:00:00.000Z\""),
+            ("a-1 > -1", "(a - 1) > -1"), ("a - -1 * b < - 2", "(a - (-1 * b)) < -(2)"),
+            ("(a + b) / c ** 2 == 1", "((a + b) / (c ** 2)) == 1"),
+            ("((a)) > (1)", "a > 1"), ("(a > 1) and ((b) > 2)", "(a > 1 AND b > 2)"),
+            ("lowercase(a) ==[n] 'x'", "lowercase:(a) ==[n] \"x\""),
+            ("modulus:by:(a, 2) == 1", "modulus:by:(a, 2) == 1"),
+            ("d > now() - 86400", "d > (now() - 86400)"),
+            ("a IN {b, 1 + c, 2}", "a IN {b, (1 + c), 2}"),
+            ("now == 1 AND count > sum", "(now == 1 AND count > sum)"),
+            (
+                "SUBQUERY(a.b, $x, $x.c > 1 AND $x == SELF).@count > 1",
+                "SUBQUERY(a.b, $x, ($x.c > 1 AND $x == SELF)).@count > 1"
+            ),
+            (
+                "TERNARY(a > 1, b, 'x') == CAST(c, 'NSString')",
+                "TERNARY(a > 1, b, \"x\") == CAST(c, \"string\")"
+            ),
+            ("a.@max.b > c.d.@avg", "a.@max.b > c.d.@avg"),
+            (
+                "d - CAST(0, 'NSDate') > 1",
+                "(d - CAST(\"2001-01-01T00:00:00.000Z\", \"date\")) > 1"
+            ),
         ])
     func parses(text: String, meaning: String) throws {
         #expect(try Predicate(format: text).description == meaning)
@@ -64,7 +85,13 @@ struct PredicateParserTests {
             ("a == 'x", 5), ("a LIKE[q] 'x'", 7), ("é == 1", 0), ("a == $b", 5), ("a == %@", 5),
             ("a IN {1, {2}}", 9), ("ANY == 1", 4), ("a ~ 1", 2), ("a == 1..2", 5), ("a. == 1", 3),
             ("and == 1", 0), ("a == 12x", 5), ("a == CAST(1, 'nothing')", 13),
-            ("'ééé' == ?", 9), ("SUBQUERY(a, $b, c).@count > 1", 0), ("a == '\\u12'", 8),
+            ("'ééé' == ?", 9), ("SUBQUERY(a, $b, c).@count > 1", 17), ("a + > 1", 4),
+            ("a + 1", 5), ("(a + 1) AND b == 1", 8), ("foo:(a) == 1", 0), ("abs:(a, b) == 1", 0),
+            ("abs:(a == 1", 11), ("FUNCTION(a, 'b') == 1", 0), ("a ==[l] 'x'", 5),
+            ("a ==[cn] 'x'", 5), ("TERNARY(a, b, c) == 1", 9), ("a == (b == 1)", 13),
+            ("SUBQUERY(a, b, TRUEPREDICATE).@count > 1", 12), ("CAST(a, 'x') == 1", 8),
+            ("SUBQUERY(a, $x, SUBQUERY(b, $x, TRUEPREDICATE).@count > 1).@count > 1", 28),
+            ("a == '\\u12'", 8),
         ])
     func faults(text: String, offset: Int) {
         #expect {
@@ -84,6 +111,11 @@ struct PredicateParserTests {
         }
         #expect(throws: PredicateError.self) {
             try Predicate(format: String(repeating: "{", count: 60_000))
+        }
+        for piece in ["-", "a + ", "abs:(", "TERNARY(a == 1, 1, ", "SUBQUERY(a, $x, ", "a **"] {
+            #expect(throws: PredicateError.self) {
+                try Predicate(format: String(repeating: piece, count: 3_000) + "a == 1")
+            }
         }
     }
 
@@ -131,6 +163,8 @@ struct PredicateParserTests {
             "(", ")", ",", "'x'", "\"", "'", "\\", "1", "-", "2.5", "1e400", "$a", "%@", "%K",
             "ANY", "ALL", "NONE", "NOT", "AND", "OR", "nil", "SELF", "BETWEEN", "MATCHES",
             "LIKE", "[cd]", "[", "CAST(", "'date'", "\u{301}", "é", "\u{0}", "#", "@", "TRUE",
+            "+", "*", "/", "**", "abs:(", "SUBQUERY(reports, $x, ", "$x.age", "TERNARY(", "now()",
+            "CAST(", "'string'", "@max", "@sum", "entity", "length:(", "reports.@avg.age",
             "'[a-'", "'(*'", "balance", "photo", "weight", "'NaN'", " ", "\n", "groups.members",
         ]
         let sound = [
@@ -138,6 +172,9 @@ struct PredicateParserTests {
             "ANY reports.name MATCHES '[a-z]+(x|y)*' OR NOT groups.@count > 1",
             "manager.manager.balance >= '1.5' AND born < CAST(0, 'NSDate') AND photo != nil",
             "NONE groups.members.age == $a OR ALL pets.age != 3",
+            "SUBQUERY(reports, $x, $x.age > age + 1).@count * 2 > reports.@max.weight",
+            "TERNARY(entity == 'Person', born + 60, now()) - born > length:(name) AND name IN {name}",
+            "manager.reports.@sum.balance * 2 > floor:(balance) OR abs:(-age) BETWEEN {age, 3}",
         ]
         var choices = SeededGenerator(seed: 11)
         var understood = 0

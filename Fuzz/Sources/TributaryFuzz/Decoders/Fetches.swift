@@ -18,7 +18,8 @@ extension Decoder {
                     throwing: PredicateError.self,
                     { try Predicate(format: text, substitutions: PredicateSamples.substitutions) })
             else { return }
-            _ = predicate.description
+            // What is asked of the store and of memory at two moments may differ.
+            if predicate.description.contains("now()") { return }
             for name in ["Person", "Employee", "Group"] {
                 guard let entity = SampleModel.model.entity(named: name) else { continue }
                 let evaluator = attempt(throwing: PredicateError.self) {
@@ -101,6 +102,13 @@ enum PredicateSamples {
         "NOT (age == 1 OR (name == 'a' AND NOT manager.age < 2))", "!(age => $a) && name <> $e",
         "5 < age", "#name == 'x'", "title == nil", "ANY members.name ==[cd] 'ADA'",
         "members.@count == 3", "manager.name ==[c] name", "desk == manager.desk",
+        "SUBQUERY(reports, $x, $x.age > age AND $x.manager == SELF).@count * 2 > pets.@max.age",
+        "manager.reports.@sum.balance - balance >= reports.balance.@avg",
+        "TERNARY(entity == 'Person', lowercase:(name), 'x') BEGINSWITH[c] manager.name",
+        "born + 86400 BETWEEN {CAST(0, 'NSDate'), born - -age}", "objectID IN groups.members",
+        "modulus:by:(age, 7) ** 2 != abs:(-weight) / ratio", "name ==[n] canonical:(name)",
+        "CAST(weight, 'string') IN {name, CAST(age, 'string')}", "ANY reports.age > age + 1",
+        "reports.@distinctUnionOfObjects.name.@count < length:(manager.name)",
     ]
 
     static let fetches =

@@ -15,6 +15,7 @@ final class ObjectsInMemory {
         }
 
         var predicateRow: RowID { objectID.row }
+        var predicateEntity: String? { objectID.entityName }
         func predicateValue(ofAttribute name: String) -> PropertyValue { values[name] ?? .null }
         func predicateTarget(ofToOne name: String) -> Object? {
             if case .reference(let row)? = values[name] { return world.objects[row] }
