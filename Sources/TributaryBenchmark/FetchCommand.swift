@@ -1,7 +1,6 @@
 import ArgumentParser
 import Coordinator
 import Foundation
-import GRDB
 import Merge
 
 /// Fetching through a context, beside GRDB and SQLite alone on the same file.
@@ -15,13 +14,32 @@ struct FetchCommand: Measurement {
     @Option(help: "How many objects.")
     var objects = 100_000
 
+    @Option(
+        help: ArgumentHelp(
+            "Hold objects in this way, and print the bytes that they take.", visibility: .private))
+    var held: Held?
+
+    @Option(help: ArgumentHelp("The store to hold objects of.", visibility: .private))
+    var store: String?
+
+    /// The ways to hold all objects.
+    enum Held: String, CaseIterable, ExpressibleByArgument {
+        case faults
+        case realised
+        case batched
+    }
+
     func tables() async throws -> [MarkdownTable] {
-        try await Workspace.with(common.directory, "fetch") { workspace in
+        if let held, let store {
+            print(try hold(held, store))
+            return []
+        }
+        return try await Workspace.with(common.directory, "fetch") { workspace in
             let path = workspace.file("store.sqlite")
             let coordinator = try Self.store(path, objects)
             defer { coordinator.close() }
             return [
-                try lists(coordinator, path), try memory(coordinator),
+                try lists(coordinator, path), try memory(coordinator, path),
                 try relationships(coordinator), try pages(coordinator),
                 try findOrCreate(coordinator), try toManys(coordinator),
             ]
@@ -42,7 +60,7 @@ struct FetchCommand: Measurement {
                     .init("weight", .double),
                 ],
                 relationships: [.init("shelf", to: "Shelf", inverse: "items")],
-                indexes: [IndexDescription(["name"])]),
+                indexes: [IndexDescription(name: "byName", elements: ["name"])]),
             EntityDescription(
                 "Shelf", attributes: [.init("label", .string)],
                 relationships: [
@@ -121,20 +139,11 @@ struct FetchCommand: Measurement {
 
     private static let sql = "SELECT _id, count, name, weight FROM Item ORDER BY name"
 
-    private struct Record: Codable, FetchableRecord {
-        var _id: Int64
-        var count: Int64?
-        var name: String?
-        var weight: Double?
-    }
-
     private func lists(
         _ coordinator: PersistentStoreCoordinator, _ path: String
     ) throws -> MarkdownTable {
         let bare = try BareReader(path: path, Self.sql)
-        var configuration = Configuration()
-        configuration.readonly = true
-        let queue = try DatabaseQueue(path: path, configuration: configuration)
+        let peer = try GRDBReader(path: path, Self.sql)
         let request = FetchRequest(
             SampleData.entityName, sortDescriptors: [SortDescriptor("name")])
         func touch(_ object: ManagedObject) -> Int {
@@ -145,25 +154,7 @@ struct FetchCommand: Measurement {
         }
         let times = try rounds([
             { _ = try bare.sum() },
-            {
-                let sum = try queue.read { database in
-                    let rows = try Row.fetchCursor(database, sql: Self.sql)
-                    var items: [(Int64, Int64, String, Double)] = []
-                    while let row = try rows.next() {
-                        items.append((row[0], row[1], row[2], row[3]))
-                    }
-                    return items.reduce(0) { $0 &+ Int($1.1) &+ $1.2.utf8.count }
-                }
-                guard sum != 0 else { throw BenchmarkError("GRDB read nothing.") }
-            },
-            {
-                let sum = try queue.read { database in
-                    try Record.fetchAll(database, sql: Self.sql).reduce(0) {
-                        $0 &+ Int($1.count ?? 0) &+ ($1.name?.utf8.count ?? 0)
-                    }
-                }
-                guard sum != 0 else { throw BenchmarkError("GRDB read nothing.") }
-            },
+            { _ = try peer.sumByHand() }, { _ = try peer.sumOfRecords() },
             {
                 let count = try coordinator.read { try $0.fetch(request).count }
                 guard count == objects else { throw BenchmarkError("The store has \(count).") }
@@ -203,40 +194,64 @@ struct FetchCommand: Measurement {
 
     // MARK: Memory
 
-    /// Bytes that are allocated now.
-    private static func allocated() -> Double {
-        let info = mallinfo2()
-        return Double(info.uordblks) + Double(info.hblkhd)
+    private static var byName: FetchRequest {
+        FetchRequest(SampleData.entityName, sortDescriptors: [SortDescriptor("name")])
     }
 
-    private func memory(_ coordinator: PersistentStoreCoordinator) throws -> MarkdownTable {
-        let request = FetchRequest(
-            SampleData.entityName, sortDescriptors: [SortDescriptor("name")])
+    /// What holding all objects takes, in bytes: of a process that does nothing else.
+    private func hold(_ held: Held, _ path: String) throws -> Int {
+        let coordinator = try PersistentStoreCoordinator(readingStoreAt: path)
+        defer { coordinator.close() }
+        let context = ManagedObjectContext(coordinator)
+        return try context.performAndWait {
+            var short = Self.byName
+            short.fetchLimit = 100
+            _ = try context.fetch(short).map { $0["name"] as String? }
+            let before = ProcessGroup(below: [getpid()]).residentBytes
+            var kept: [Any] = []
+            switch held {
+            case .faults: kept = try context.fetch(Self.byName)
+            case .realised:
+                let objects = try context.fetch(Self.byName)
+                for object in objects { _ = object["name"] as String? }
+                kept = objects
+            case .batched:
+                let list = try context.fetch(Self.byName, batchSize: 50)
+                _ = list[list.count / 2]["name"] as String?
+                kept = [list]
+            }
+            defer { withExtendedLifetime(kept) {} }
+            return Int(ProcessGroup(below: [getpid()]).residentBytes - before)
+        }
+    }
+
+    /// Has a process of its own hold all objects.
+    private func bytes(_ held: Held, _ path: String) throws -> Double {
+        let process = Process()
+        let output = Pipe()
+        process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+        process.arguments = ["fetch", "--held", held.rawValue, "--store", path]
+        process.standardOutput = output
+        try process.run()
+        let text = String(
+            decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        let line = text.split(separator: "\n").first { Int($0) != nil }
+        guard let line, let bytes = Double(line) else {
+            throw BenchmarkError("The process that holds objects said: \(text)")
+        }
+        return bytes
+    }
+
+    private func memory(
+        _ coordinator: PersistentStoreCoordinator, _ path: String
+    ) throws -> MarkdownTable {
+        let request = Self.byName
         var short = request
         short.fetchLimit = 1_000
-        coordinator.forgetCachedRows()
-        func held(_ body: (ManagedObjectContext) throws -> Any) throws -> Double {
-            let context = ManagedObjectContext(coordinator)
-            return try context.performAndWait {
-                let before = Self.allocated()
-                let result = try body(context)
-                coordinator.forgetCachedRows()
-                defer { withExtendedLifetime(result) {} }
-                return Self.allocated() - before
-            }
-        }
-        _ = try held { try $0.fetch(short) }
-        let faults = try held { try $0.fetch(request) }
-        let realised = try held { context in
-            let objects = try context.fetch(request)
-            for object in objects { _ = object["name"] as String? }
-            return objects
-        }
-        let batched = try held { context in
-            let list = try context.fetch(request, batchSize: 50)
-            _ = list[objects / 2]["name"] as String?
-            return list
-        }
+        let faults = try bytes(.faults, path)
+        let realised = try bytes(.realised, path)
+        let batched = try bytes(.batched, path)
         let opening = try rounds([
             {
                 let context = ManagedObjectContext(coordinator)
@@ -254,11 +269,11 @@ struct FetchCommand: Measurement {
         var table = MarkdownTable(
             "What \(Figures.text(Double(objects), 0)) held objects take",
             columns: ["", "bytes an object", "to open"])
-        func bytes(_ total: Double) -> String { Figures.text(total / Double(objects), 0) }
-        table.add("faults with their rows", bytes(faults), "")
-        table.add("realised", bytes(realised), "")
+        func each(_ total: Double) -> String { Figures.text(total / Double(objects), 0) }
+        table.add("faults with their rows", each(faults), "")
+        table.add("realised", each(realised), "")
         table.add(
-            "a list by batches of 50", bytes(batched),
+            "a list by batches of 50", each(batched),
             Figures.milliseconds(Figures.median(opening[1])))
         table.add("a list of 1,000", "", Figures.milliseconds(Figures.median(opening[0])))
         table.goals = [
