@@ -94,7 +94,7 @@ struct PendingFetch: ContextPart {
 }
 
 /// An object as a predicate sees it: with its pending changes.
-private struct GraphSubject: PredicateSubject {
+struct GraphSubject: PredicateSubject {
     let object: ManagedObject
 
     var predicateRow: RowID { object.objectID.row }

@@ -7,13 +7,17 @@ final class TestStore: Sendable {
     let coordinator: PersistentStoreCoordinator
     let directory: URL
 
-    init(_ model: ManagedObjectModel? = nil, node: Int = 1) throws {
+    init(
+        _ model: ManagedObjectModel? = nil, node: Int = 1,
+        options: PersistentStoreCoordinator.Options = .init()
+    ) throws {
         directory = FileManager.default.temporaryDirectory
             .appendingPathComponent("tributary-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         coordinator = try PersistentStoreCoordinator(
             storeAt: directory.appendingPathComponent("store.sqlite").path,
-            model: model ?? Self.standardModel(), cluster: "test", node: Self.node(node))
+            model: model ?? Self.standardModel(), cluster: "test", node: Self.node(node),
+            options: options)
     }
 
     deinit { try? FileManager.default.removeItem(at: directory) }
