@@ -103,7 +103,7 @@ extension ManagedObjectContext {
         try objectRegistry.throwFaultingError()
         let entity = try pendingFetch.entity(of: request)
         let pending = pendingFetch.pendingObjects(of: entity, request)
-        if pending.isEmpty {
+        if pending.isEmpty, !pendingFetch.sortsByUnsaved(request, entity) {
             return try objectRegistry.read { try $0.fetch(request) }.map {
                 pendingFetch.object(for: $0, request)
             }
@@ -143,7 +143,9 @@ extension ManagedObjectContext {
         try objectRegistry.throwFaultingError()
         let entity = try pendingFetch.entity(of: request)
         let pending = pendingFetch.pendingObjects(of: entity, request)
-        if pending.isEmpty { return try objectRegistry.read { try $0.objectIDs(request) } }
+        if pending.isEmpty, !pendingFetch.sortsByUnsaved(request, entity) {
+            return try objectRegistry.read { try $0.objectIDs(request) }
+        }
         return try pendingFetch.merged(request, entity, pending).map(\.objectID)
     }
 
