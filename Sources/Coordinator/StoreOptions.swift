@@ -1,4 +1,4 @@
-public import Foundation
+import Foundation
 
 extension PersistentStoreCoordinator {
     /// How a store is opened.

@@ -24,6 +24,8 @@ import Testing
             ],
             exceptions: [
                 "BareLoop.swift",
+                "BareReader.swift",
+                "GRDBReader.swift",
                 "GenerationPin.swift",
                 "GroupCommit.swift",
                 "Machine.swift",

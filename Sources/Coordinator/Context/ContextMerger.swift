@@ -41,11 +41,13 @@ struct ContextMerger: ContextPart {
     /// - Parameter affected: nil for whatever is at hand.
     func merge(affected: Set<ManagedObjectID>?, inserted: Set<ManagedObjectID>) {
         objectRegistry.renewGeneration()
+        graph.live.noteMerge(affected)
         let targets = pendingTargets(among: affected)
         let affected =
             affected?.union(targets.map(\.objectID))
             ?? Set(objectRegistry.liveObjects().map(\.objectID))
-        let isObserved = !context.observers.withLock { $0.didChange.isEmpty }
+        let isObserved =
+            graph.live.isActive || !context.observers.withLock { $0.didChange.isEmpty }
         var byEntity: [String: [ManagedObject]] = [:]
         for objectID in affected.sorted() {
             // A link's end may be named by an entity that its own inherits from.

@@ -134,10 +134,13 @@ extension ManagedObjectContext {
         if propagatesDeletesAtEndOfEvent { deletes.propagateDeletes() }
         // A handler may change more; those changes make a round of their own. The bound
         // ends a loop of handlers that answer each other for ever.
-        for _ in 0..<100 where !graph.event.isEmpty {
-            let changes = graph.event.told
+        for _ in 0..<100 where !graph.event.isEmpty || graph.live.hasNews {
+            let event = graph.event
             graph.event = ContextChanges()
-            for (_, handler) in observers.withLock({ $0.didChange }) { handler(changes) }
+            graph.live.tell(event)
+            if !event.isEmpty {
+                for (_, handler) in observers.withLock({ $0.didChange }) { handler(event.told) }
+            }
             if propagatesDeletesAtEndOfEvent { deletes.propagateDeletes() }
         }
     }
@@ -202,6 +205,7 @@ extension ManagedObjectContext {
     /// generation stays. To be used on its queue.
     public func refreshAllObjects() {
         confine()
+        graph.live.noteEverything()
         graph.faultingError = nil
         for object in objectRegistry.liveObjects() {
             if object.change == .none {
@@ -219,6 +223,7 @@ extension ManagedObjectContext {
     /// used on its queue.
     public func reset() {
         confine()
+        graph.live.noteEverything()
         for object in objectRegistry.liveObjects() {
             objectRegistry.turnIntoFault(object)
             object.change = .none
@@ -242,6 +247,8 @@ extension ManagedObjectContext {
     /// saved, without reading the store. To be used on its queue.
     public func rollback() {
         confine()
+        // What could not be read may be read from now on.
+        if graph.faultingError != nil { graph.live.noteEverything() }
         for object in sorted(graph.inserted) {
             // An observer that heard of it hears that it is gone.
             if graph.event.inserted.remove(object) == nil { graph.event.deleted.insert(object) }

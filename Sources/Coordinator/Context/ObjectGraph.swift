@@ -19,6 +19,8 @@ final class ObjectGraph {
     var linkDeltas: [MemberKey: MemberDelta] = [:]
     /// The changes that observers will hear of at the end of the event.
     var event = ContextChanges()
+    /// The queries that follow the context, and what they have yet to hear.
+    let live = LiveQueries()
     /// Deleted objects whose delete rules are yet to be carried out in memory.
     var undelivered: [ManagedObject] = []
     /// Counts changes, so that a save knows when its hooks changed nothing more.

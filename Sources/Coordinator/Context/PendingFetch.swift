@@ -58,10 +58,25 @@ struct PendingFetch: ContextPart {
         let question = try question(request)
         let pending = try matching(question)
         let (offset, limit) = (max(request.fetchOffset, 0), request.fetchLimit)
-        let wanted = limit > 0 ? offset.addingReportingOverflow(limit).partialValue : .max
+        let sum = offset.addingReportingOverflow(limit)
+        var wanted = limit > 0 && !sum.overflow ? sum.partialValue : .max
+        var asked = request
+        let isSortedHere = sortsByUnsaved(request, question.entity)
+        if isSortedHere {
+            wanted = .max
+            if limit > 0 { asked.fetchLimit = 0 }
+            if offset > 0 { asked.fetchOffset = 0 }
+        }
         var stored = try stored(
-            request, content, wanted: wanted < 0 ? .max : wanted, besides: pending.count,
-            at: question.moment)
+            asked, content, wanted: wanted, besides: pending.count, at: question.moment)
+        if isSortedHere {
+            stored = try stored.map { one in
+                let subject = GraphSubject(object: object(for: one.found, request))
+                return Placed(
+                    values: try question.order.values(of: subject), row: one.row,
+                    found: one.found)
+            }.sorted(by: question.precedes)
+        }
         // Of the pending ones those that come after the page's last are not needed.
         let isFull = stored.count >= wanted
         var placed: [Placed] = []
@@ -313,7 +328,7 @@ struct PendingFetch: ContextPart {
 }
 
 /// An object as a predicate sees it: with its pending changes.
-private struct GraphSubject: PredicateSubject {
+struct GraphSubject: PredicateSubject {
     let object: ManagedObject
 
     var predicateRow: RowID { object.objectID.row }

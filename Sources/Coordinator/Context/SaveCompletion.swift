@@ -32,6 +32,9 @@ struct SaveCompletion: ContextPart {
         var rows = Dictionary(
             (result?.rows ?? []).map { ($0.objectID, $0) }, uniquingKeysWith: { first, _ in first })
 
+        graph.live.noteSave(
+            saved.inserted + saved.updated + saved.deleted,
+            Array(identities.values) + rows.keys)
         rename(saved.inserted, identities)
         var changes = ContextChanges()
         changes.inserted = Set(saved.inserted)
