@@ -209,7 +209,12 @@ extension ManagedObjectContext {
         graph.faultingError = nil
         for object in objectRegistry.liveObjects() {
             if object.change == .none {
-                if object.isFault, !object.isInaccessible { continue }
+                if object.isFault, !object.isInaccessible {
+                    // Members are known of faults too.
+                    object.memberBases = [:]
+                    object.prefetched = []
+                    continue
+                }
                 objectRegistry.turnIntoFault(object)
                 graph.event.refreshed.insert(object)
             } else {

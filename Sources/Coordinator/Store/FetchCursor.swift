@@ -48,6 +48,7 @@ final class FetchCursor {
     /// The rows of the chunk, once somebody has asked for one.
     private var rows: [ManagedObjectID: RowSnapshot]?
     private let isByChunk: Bool
+    private var isOver = false
 
     /// Begins a fetch.
     ///
@@ -108,7 +109,10 @@ final class FetchCursor {
         chunk.removeAll(keepingCapacity: true)
         rows = nil
         place = 0
-        while chunk.count < Self.chunkSize, try statement.step() {
+        // A statement that is stepped past its end begins once more.
+        while !isOver, chunk.count < Self.chunkSize {
+            isOver = try !statement.step()
+            if isOver { break }
             chunk.append(Waiting(objectID: currentID, sortValues: try currentSortValues()))
         }
         return !chunk.isEmpty

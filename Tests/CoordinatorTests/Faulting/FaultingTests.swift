@@ -1,6 +1,7 @@
-import Coordinator
 import Merge
 import Testing
+
+@testable import Coordinator
 
 /// Faults, batches, prefetching and the row cache, counted in statements.
 @Suite("Faulting")
@@ -48,6 +49,21 @@ struct FaultingTests {
             let realised = try context.fetch(request)
             #expect(realised.allSatisfy { !$0.isFault })
             #expect(context.counters.cacheHits == 1)
+        }
+    }
+
+    @Test("A store's own fetch gives each object once, however many are read together")
+    func chunks() throws {
+        for count in [0, 1, 256, 257, 600] {
+            let store = try TestStore()
+            try store.save { context in
+                for number in 0..<count { context.insert("Item", ["p": "\(10_000 + number)"]) }
+            }
+            let request = try store.request("Item", sort: "p")
+            let found = try store.coordinator.read { try $0.fetch(request) }.map(\.objectID)
+            let expected = try store.coordinator.read { try $0.objectIDs(request) }
+            #expect(found == expected)
+            #expect(found.count == count)
         }
     }
 
@@ -106,6 +122,26 @@ struct FaultingTests {
             #expect(list.count == 30)
             #expect(list[index]["p"] as String? == nil)
             #expect(list[index].isDeleted)
+        }
+    }
+
+    @Test("Refreshing all objects reads the members of faults again")
+    func refreshedMembers() throws {
+        let id = try store.insert("Person", ["name": "a"])
+        let held = try context.performAndWait {
+            let person = try #require(try context.fetch(store.request("Person")).first)
+            #expect(person.relatedObjects(forKey: "books", as: ManagedObject.self).isEmpty)
+            #expect(person.isFault)
+            return person
+        }
+        try store.save { context in
+            context.insert("Book").setRelatedObject(
+                try context.existingObject(with: id), forKey: "author")
+        }
+        context.performAndWait {
+            context.refreshAllObjects()
+            let books = held.relatedObjects(forKey: "books", as: ManagedObject.self)
+            #expect(books.count == 1)
         }
     }
 
