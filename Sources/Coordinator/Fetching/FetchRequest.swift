@@ -24,7 +24,8 @@ public struct FetchRequest: Hashable, Sendable {
     public var fetchOffset: Int
     /// The kind of results to give.
     public var resultType: ResultType
-    /// Of a dictionary fetch, what it is to contain; empty for all that is stored.
+    /// What a dictionary fetch is to contain, or what is read along of objects: attributes and to-ones;
+    /// empty for all that is stored.
     public var propertiesToFetch: [FetchedProperty]
     /// Key paths that a dictionary fetch groups by.
     public var propertiesToGroupBy: [String]
@@ -34,19 +35,17 @@ public struct FetchRequest: Hashable, Sendable {
     public var includesSubentities: Bool
     /// Whether what the context has not saved yet counts. Default true.
     public var includesPendingChanges: Bool
-    /// Relationships to fetch along, over HTTP. A context does not go by it yet: objects come from
-    /// the row cache, or one by one.
+    /// Key paths of relationships. What they lead to is read along: one statement an entity and step.
     public var relationshipKeyPathsForPrefetching: [String]
     /// Whether a dictionary fetch leaves out repetitions.
     public var returnsDistinctResults: Bool
     /// Whether objects the context has already are refreshed with what is fetched.
     public var shouldRefreshRefetchedObjects: Bool
-    /// Whether objects come without their values. Default true, as in Core Data; but nobody goes by it yet,
-    /// and fetched objects have theirs.
+    /// Whether objects come as faults, which have their values when they are touched. Default true.
     public var returnsObjectsAsFaults: Bool
-    /// Whether row values are fetched along into the cache. Default true.
+    /// Whether the values of objects are read along. Default true; else each fault asks the store.
     public var includesPropertyValues: Bool
-    /// How many objects are fetched at a time; 0 for all. Nobody goes by it yet: all are.
+    /// How many objects are read at a time, once one of them is touched; 0 for all with the fetch.
     public var fetchBatchSize: Int
 
     /// Describes a fetch of an entity's objects.
