@@ -24,6 +24,14 @@ public struct ManagedObjectID: Hashable, Sendable, Comparable, CustomStringConve
         "x-tributary://\(cluster)/\(entityName)/p\(row.rawValue)"
     }
 
+    /// Whether both name the same row, by the same entity.
+    public static func == (left: Self, right: Self) -> Bool {
+        left.row == right.row && left.entityName == right.entityName
+    }
+
+    /// Hashes the row alone: two entities of a store have no row in common.
+    public func hash(into hasher: inout Hasher) { hasher.combine(row) }
+
     /// Orders by row, then entity.
     public static func < (left: Self, right: Self) -> Bool {
         left.row == right.row ? left.entityName < right.entityName : left.row < right.row

@@ -145,8 +145,8 @@ struct PendingFetch: ContextPart {
     private func matching(_ question: Question) throws -> [ManagedObject] {
         let (request, entity) = (question.request, question.entity)
         func isAskedFor(_ object: ManagedObject) -> Bool {
-            request.includesSubentities
-                ? object.entity.isKind(of: entity) : object.entity === entity
+            object.entity === entity
+                || request.includesSubentities && object.entity.isKind(of: entity)
         }
         func all() -> [ManagedObject] {
             Array(graph.inserted.values) + Array(graph.updated.values)
@@ -157,9 +157,10 @@ struct PendingFetch: ContextPart {
                 for: question.evaluator.equalities, of: entity, among: all
             ).map(Array.init)
         }
+        var objects = (candidates ?? all()).filter(isAskedFor)
         // Evaluating may fire faults, and so call hooks: in the order of IDs.
-        let objects = (candidates ?? all()).filter(isAskedFor).sorted {
-            $0.objectID.row < $1.objectID.row
+        if !question.evaluator.isOwn || !question.order.isOwn {
+            objects.sort { $0.objectID.row < $1.objectID.row }
         }
         return try objects.filter {
             try question.evaluator.matches(GraphSubject(object: $0))

@@ -66,7 +66,9 @@ struct PendingIndex {
     }
 
     private mutating func takeTouched() {
-        for object in touched { for key in tables.keys { place(object, key) } }
+        if touched.isEmpty { return }
+        // Not the dictionary's own keys: while these live, each change would copy the tables.
+        for key in Array(tables.keys) { for object in touched { place(object, key) } }
         touched = []
     }
 

@@ -78,9 +78,9 @@ struct RelationshipTracker: ContextPart {
     }
 
     private func alter(_ key: MemberKey, _ change: (inout MemberDelta) -> Void) {
-        var delta = graph.columnDeltas[key] ?? MemberDelta()
-        change(&delta)
-        graph.columnDeltas[key] = delta.isEmpty ? nil : delta
+        // In place: a copy of a large to-many's changes with each member would take the square of them.
+        change(&graph.columnDeltas[key, default: MemberDelta()])
+        if graph.columnDeltas[key]?.isEmpty == true { graph.columnDeltas[key] = nil }
     }
 
     /// The members of a to-many or derived to-one, pending changes included.

@@ -60,6 +60,19 @@ package struct PredicateEvaluator: Hashable, Sendable {
         }
     }
 
+    /// Whether it asks for the object's own attributes alone.
+    var isOwn: Bool { Self.isOwn(predicate) }
+
+    private static func isOwn(_ predicate: ResolvedPredicate) -> Bool {
+        switch predicate {
+        case .constant: true
+        case .and(let parts), .or(let parts): parts.allSatisfy(isOwn)
+        case .not(let part): isOwn(part)
+        case .test(let path, _): path.isOwn
+        default: false
+        }
+    }
+
     /// Whether the predicate holds of an object.
     package func matches(_ subject: some PredicateSubject) throws -> Bool {
         try Self.truth(predicate, [subject]) ?? false
@@ -310,6 +323,9 @@ package struct SortEvaluator: Hashable, Sendable {
         }
         return path
     }
+
+    /// Whether it is by the object's own attributes alone.
+    var isOwn: Bool { keys.allSatisfy(\.path.isOwn) }
 
     /// The values an object is sorted by; to be fetched once an object.
     package func values(of subject: some PredicateSubject) throws -> [PropertyValue] {

@@ -43,6 +43,12 @@ struct ResolvedPath: Hashable, Sendable {
         return type.map { .value($0) } ?? .null
     }
 
+    /// Whether it leads to an attribute of the object itself.
+    var isOwn: Bool {
+        if case .attribute = terminal { return steps.isEmpty }
+        return false
+    }
+
     /// How many steps come before the first to-many; nil where there is none.
     var firstToMany: Int? { steps.firstIndex { $0.isToMany } }
 }

@@ -49,6 +49,7 @@ final class FetchCursor {
     private var rows: [ManagedObjectID: RowSnapshot]?
     private let isByChunk: Bool
     private var isOver = false
+    private var last: RowVersion?
 
     /// Begins a fetch.
     ///
@@ -133,7 +134,11 @@ final class FetchCursor {
 
     /// The current object's values; nil where the table has a row of an entity that the model lacks.
     func snapshot() throws -> RowSnapshot? {
-        if isWhole { return try reader.decode(statement, table, actors: actors) }
+        if isWhole {
+            let snapshot = try reader.decode(statement, table, actors: actors, last: last)
+            last = snapshot.version
+            return snapshot
+        }
         if rows == nil {
             let byEntity = Dictionary(grouping: chunk[place...].map(\.objectID), by: \.entityName)
             var found: [ManagedObjectID: RowSnapshot] = [:]

@@ -129,8 +129,10 @@ public struct StoreReader {
         let actors = try actors()
         var found: [RowID: RowSnapshot] = [:]
         found.reserveCapacity(rows.count)
+        var last: RowVersion?
         while try statement.step() {
-            let snapshot = try decode(statement, table, actors: actors)
+            let snapshot = try decode(statement, table, actors: actors, last: last)
+            last = snapshot.version
             found[snapshot.objectID.row] = snapshot
         }
         // Others may be of an entity that inherits from it, or be shown by another row.
@@ -156,8 +158,11 @@ public struct StoreReader {
 
     /// Decodes the current row of a statement that selects ``EntityTable/selectedColumns``,
     /// from a column on.
+    ///
+    /// - Parameter last: the version of the row before: rows of one save share it.
     func decode(
-        _ statement: SQLStatement, _ table: EntityTable, actors: ActorTable, from first: Int32 = 0
+        _ statement: SQLStatement, _ table: EntityTable, actors: ActorTable,
+        from first: Int32 = 0, last: RowVersion? = nil
     ) throws -> RowSnapshot {
         var values: [PropertyValue] = []
         let properties = table.entity.properties
@@ -169,7 +174,12 @@ public struct StoreReader {
         let version: RowVersion
         var isConflicted = false
         if statement.isNull(first + 3) {
-            version = RowVersion(dots: [try actors.dot(statement.integer(first + 1))])
+            let dot = try actors.dot(statement.integer(first + 1))
+            if let last, last.eclipsed.isEmpty, last.dots.count == 1, last.dots[0] == dot {
+                version = last
+            } else {
+                version = RowVersion(dots: [dot])
+            }
         } else {
             var eclipsed: [RowVersion.Eclipsed] = []
             let state = try RowCoding(table: table, actors: actors).decode(
