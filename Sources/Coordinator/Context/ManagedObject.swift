@@ -48,8 +48,6 @@ open class ManagedObject {
     package internal(set) var version: RowVersion?
     /// Of a fault, where its values are at hand.
     var source = FaultSource.none
-    /// Objects that a fetch prefetched along this one, kept in use as long as it is.
-    var prefetched: [ManagedObject] = []
     /// Positions that an inserted object was given values for: a default is no assignment.
     var assigned: Set<Int> = []
     /// Positions of references that a delete rule made null, and that nobody assigned since.

@@ -212,7 +212,6 @@ extension ManagedObjectContext {
                 if object.isFault, !object.isInaccessible {
                     // Members are known of faults too.
                     object.memberBases = [:]
-                    object.prefetched = []
                     continue
                 }
                 objectRegistry.turnIntoFault(object)
@@ -244,6 +243,7 @@ extension ManagedObjectContext {
         graph.linkDeltas = [:]
         graph.event = ContextChanges()
         graph.undelivered = []
+        graph.prefetched = []
         graph.faultingError = nil
         if case .pinned = graph.generation { graph.generation = .pinnedAtNextRead }
     }

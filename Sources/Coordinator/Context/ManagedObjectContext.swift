@@ -54,9 +54,6 @@ public final class ManagedObjectContext: @unchecked Sendable {
 
     deinit {
         settings.withLock { $0.commitObservation?.cancel() }
-        // Objects that were prefetched along each other would keep each other in use.
-        guard graph.hasPrefetched else { return }
-        for object in graph.registry.values.compactMap(\.object) { object.prefetched = [] }
     }
 
     /// The schema.

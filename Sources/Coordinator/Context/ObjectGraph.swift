@@ -26,8 +26,8 @@ final class ObjectGraph {
     /// Counts changes, so that a save knows when its hooks changed nothing more.
     var changeCount = 0
     var isAwakening = false
-    /// Whether objects may keep others in use that were prefetched along them.
-    var hasPrefetched = false
+    /// What the last fetches have prefetched, which is kept in use, the latest at the end.
+    var prefetched: [[ManagedObject]] = []
     var lastTemporaryRow: Int64 = 0
     var generation = GenerationState.newest
     var inverseColumns: [String: [InverseColumn]] = [:]

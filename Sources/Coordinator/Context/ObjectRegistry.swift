@@ -125,7 +125,6 @@ struct ObjectRegistry: ContextPart {
         object.nullified = []
         object.memberBases = [:]
         object.source = .none
-        object.prefetched = []
         object.isFault = true
         object.isInaccessible = false
     }
@@ -141,7 +140,6 @@ struct ObjectRegistry: ContextPart {
         object.change = .none
         object.memberBases = [:]
         object.source = .none
-        object.prefetched = []
         object.managedObjectContext = nil
     }
 

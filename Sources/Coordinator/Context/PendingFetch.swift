@@ -212,7 +212,9 @@ struct PendingFetch: ContextPart {
                         rows.append(row)
                         source = .row(row)
                     }
-                case .properties: source = .partial(try cursor.partial(generation: generation))
+                case .properties:
+                    source = .partial(
+                        try cursor.partial(generation: generation, milliseconds: now))
                 case .identities, .rows: break
                 }
                 result.append(
@@ -263,13 +265,17 @@ struct PendingFetch: ContextPart {
                 """)
         }
         if request.fetchBatchSize > 0 { batch(objects, request.fetchBatchSize) }
-        try Prefetcher(context: context).prefetch(
+        try Prefetcher(context: context).keep(
             request.relationshipKeyPathsForPrefetching, along: objects,
             of: context.entityNamed(request.entityName))
         return objects
     }
 
     private func content(of request: FetchRequest) throws -> FetchCursor.Content {
+        // What is to be realised, or refreshed, is read whole.
+        if request.shouldRefreshRefetchedObjects || !request.returnsObjectsAsFaults {
+            return .rows
+        }
         if !request.propertiesToFetch.isEmpty {
             return .properties(
                 try request.propertiesToFetch.map { property in
@@ -282,7 +288,6 @@ struct PendingFetch: ContextPart {
                     return name
                 })
         }
-        if request.shouldRefreshRefetchedObjects { return .rows }
         return request.includesPropertyValues && request.fetchBatchSize == 0 ? .rows : .identities
     }
 
@@ -304,6 +309,7 @@ struct PendingFetch: ContextPart {
                 }
             case (.row(let row), false) where request.shouldRefreshRefetchedObjects:
                 merger.rebase(object, on: row.snapshot)
+                object.memberBases = [:]
             case (.partial, true):
                 // A whole row that is at hand is worth more.
                 if case .row = object.source { break }
@@ -319,8 +325,9 @@ struct PendingFetch: ContextPart {
         for start in stride(from: 0, to: objects.count, by: size) {
             let faults = objects[start..<min(start + size, objects.count)].filter { object in
                 guard object.isFault, object.change == .none else { return false }
-                if case .none = object.source { return true }
-                return false
+                if case .row(let row) = object.source { return !objectRegistry.isUsable(row) }
+                if case .partial = object.source { return false }
+                return true
             }
             let batch = FaultBatch(faults.map(\.objectID))
             for object in faults { object.source = .batch(batch) }

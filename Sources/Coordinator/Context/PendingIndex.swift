@@ -8,6 +8,8 @@ import Merge
 struct PendingIndex {
     /// Below so many pending objects it is quicker to look at each.
     static let least = 32
+    /// How many objects may wait to be taken in. With more all tables are made once more.
+    private static let mostTouched = 4_096
     /// How many tables there may be. One more takes the place of all.
     private static let limit = 8
 
@@ -27,7 +29,13 @@ struct PendingIndex {
 
     /// Notes that an object has other values, or another kind of pending change.
     mutating func note(_ object: ManagedObject) {
-        if !tables.isEmpty { touched.insert(object) }
+        if tables.isEmpty { return }
+        touched.insert(object)
+        // Who asks by values no more shall not keep objects in use.
+        if touched.count > Self.mostTouched {
+            tables = [:]
+            touched = []
+        }
     }
 
     /// The fewest objects among which are all that fit a predicate's equalities; nil where all have to

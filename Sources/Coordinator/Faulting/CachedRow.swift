@@ -34,10 +34,12 @@ final class PartialRow: Sendable {
     /// By position; nil where the fetch did not ask for it.
     let values: [PropertyValue?]
     let generation: UInt64
+    let milliseconds: UInt64
 
-    init(_ values: [PropertyValue?], generation: UInt64) {
+    init(_ values: [PropertyValue?], generation: UInt64, milliseconds: UInt64) {
         self.values = values
         self.generation = generation
+        self.milliseconds = milliseconds
     }
 }
 

@@ -16,7 +16,7 @@ public struct FetchResultsCollection<Object: ManagedObject>: RandomAccessCollect
     /// Always 0.
     public var startIndex: Int { 0 }
     /// How many objects there are.
-    public var endIndex: Int { batches.objectIDs.count }
+    public var endIndex: Int { batches.count }
     /// The identities of all, in order; nothing is read.
     public var objectIDs: [ManagedObjectID] { batches.objectIDs }
 
@@ -27,7 +27,7 @@ public struct FetchResultsCollection<Object: ManagedObject>: RandomAccessCollect
     public subscript(position: Int) -> Object {
         guard let object = batches.object(at: position) as? Object else {
             misuse(
-                "\(batches.objectIDs[position]) is no \(Object.self); register the class with the "
+                "\(batches.objectID(at: position)) is no \(Object.self); register the class with the "
                     + "context.", at: SourcePlace(#fileID, #line))
         }
         return object
@@ -39,24 +39,40 @@ final class FetchedBatches {
     /// Batches with objects in use at once: the one that is touched, and those beside it.
     private static let kept = 3
 
-    let objectIDs: [ManagedObjectID]
+    private let found: [ManagedObjectID]
+    /// Those with unsaved changes at the fetch, by place: their identities may become others.
+    private let pending: [Int: ManagedObject]
     private let context: ManagedObjectContext
     private let size: Int
     private let keyPaths: [String]
     private let entity: ManagedObjectModel.Entity
-    /// The batches touched last, the latest at the end.
-    private var recent: [(index: Int, objects: [ManagedObject])] = []
+    /// The batches touched last, the latest at the end, each with what was prefetched along.
+    private var recent: [(index: Int, objects: [ManagedObject], kept: [ManagedObject])] = []
 
     init(
-        _ objectIDs: [ManagedObjectID], _ context: ManagedObjectContext, size: Int,
+        _ found: [PendingFetch.Found], _ context: ManagedObjectContext, size: Int,
         _ request: FetchRequest, _ entity: ManagedObjectModel.Entity
     ) {
-        self.objectIDs = objectIDs
+        self.found = found.map(\.objectID)
+        var pending: [Int: ManagedObject] = [:]
+        for (place, one) in found.enumerated() {
+            if case .pending(let object) = one { pending[place] = object }
+        }
+        self.pending = pending
         self.context = context
         self.size = size
         self.entity = entity
         keyPaths = request.relationshipKeyPathsForPrefetching
     }
+
+    var count: Int { found.count }
+
+    var objectIDs: [ManagedObjectID] {
+        if pending.isEmpty { return found }
+        return found.indices.map { objectID(at: $0) }
+    }
+
+    func objectID(at place: Int) -> ManagedObjectID { pending[place]?.objectID ?? found[place] }
 
     func object(at position: Int) -> ManagedObject {
         context.confine()
@@ -65,25 +81,35 @@ final class FetchedBatches {
             if place < recent.count - 1 { recent.append(recent.remove(at: place)) }
         } else {
             if recent.count >= Self.kept { recent.removeFirst() }
-            recent.append((index, read(index)))
+            let (objects, kept) = read(index)
+            recent.append((index, objects, kept))
         }
         return recent[recent.count - 1].objects[position - index * size]
     }
 
-    private func read(_ index: Int) -> [ManagedObject] {
-        let range = index * size..<min((index + 1) * size, objectIDs.count)
-        let objects = objectIDs[range].map { context.object(with: $0) }
+    private func read(_ index: Int) -> (objects: [ManagedObject], kept: [ManagedObject]) {
+        let range = index * size..<min((index + 1) * size, found.count)
+        let objects = range.map { pending[$0] ?? context.object(with: found[$0]) }
         let faults = objects.filter { $0.isFault && $0.change == .none && !$0.isInaccessible }
         let batch = FaultBatch(faults.map(\.objectID))
         for object in faults { object.source = .batch(batch) }
+        let registry = context.objectRegistry
         do {
-            try context.objectRegistry.load(batch)
+            try registry.load(batch)
             for object in faults where object.isFault {
-                if case .none = object.source { context.objectRegistry.markInaccessible(object) }
+                guard case .none = object.source else { continue }
+                registry.markInaccessible(object)
+                if !context.shouldDeleteInaccessibleFaults {
+                    registry.note(registry.missing(object.objectID))
+                }
             }
-            try Prefetcher(context: context).prefetch(keyPaths, along: objects, of: entity)
-        } catch { context.objectRegistry.note(error) }
-        return objects
+            let kept = try Prefetcher(context: context).prefetch(
+                keyPaths, along: objects, of: entity)
+            return (objects, kept)
+        } catch {
+            registry.note(error)
+            return (objects, [])
+        }
     }
 }
 
@@ -96,8 +122,8 @@ extension ManagedObjectContext {
     /// newest at its time.
     ///
     /// - Parameters:
-    ///   - request: without properties to fetch; its result type and `fetchBatchSize` are not
-    ///     regarded.
+    ///   - request: without properties to fetch, and not to refresh what is fetched again; its result type
+    ///     and `fetchBatchSize` are not regarded.
     ///   - batchSize: how many objects are read at a time, 1...10,000.
     ///   - type: the objects' class.
     /// - Throws: as ``fetch(_:)``.
@@ -111,15 +137,17 @@ extension ManagedObjectContext {
             (1...10_000).contains(batchSize), "A batch has 1 to 10,000 objects, not \(batchSize).",
             at: place)
         try objectRegistry.throwFaultingError()
-        guard request.propertiesToFetch.isEmpty else {
+        guard request.propertiesToFetch.isEmpty, !request.shouldRefreshRefetchedObjects else {
             throw CoordinatorError(
-                .malformed, "A batch has whole objects, and no chosen properties.")
+                .malformed,
+                "A batch has whole objects, without chosen properties, and refreshes none.")
         }
         let found = try pendingFetch.found(request, .identities)
+        let entity = entityNamed(request.entityName, at: place)
+        try Prefetcher(context: self).check(
+            request.relationshipKeyPathsForPrefetching, of: entity)
         return FetchResultsCollection(
-            FetchedBatches(
-                found.map(\.objectID), self, size: batchSize, request,
-                entityNamed(request.entityName, at: place)))
+            FetchedBatches(found, self, size: batchSize, request, entity))
     }
 }
 

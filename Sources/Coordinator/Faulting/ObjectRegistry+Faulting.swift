@@ -45,24 +45,33 @@ extension ObjectRegistry {
     /// A row that the cache has, and that the context may use.
     func cachedRow(_ row: RowID) -> CachedRow? {
         guard case .pinnedAtNextRead = graph.generation else {
-            guard let known = cache.row(row, at: generation), isFresh(known) else { return nil }
+            guard let known = cache.row(row, at: generation), isFresh(known.milliseconds) else {
+                return nil
+            }
             return known
         }
         return nil
     }
 
     /// Whether a row is not older than the context bears.
-    private func isFresh(_ row: CachedRow) -> Bool {
+    private func isFresh(_ milliseconds: UInt64) -> Bool {
         let interval = context.stalenessInterval
         if interval < 0 { return true }
         let now = persistentStoreCoordinator.options.monotonicMilliseconds()
-        return Double(now - min(now, row.milliseconds)) < interval * 1_000
+        return Double(now - min(now, milliseconds)) < interval * 1_000
     }
 
     /// Whether a row that was read already is what the context would read.
-    private func isUsable(_ row: CachedRow) -> Bool {
+    func isUsable(_ row: CachedRow) -> Bool {
+        isUsable(row.row, readAt: row.generation, row.milliseconds)
+    }
+
+    private func isUsable(_ row: RowID, readAt read: UInt64, _ milliseconds: UInt64) -> Bool {
         if case .pinnedAtNextRead = graph.generation { return false }
-        return cache.isValid(row, at: generation) && isFresh(row)
+        guard isFresh(milliseconds) else { return false }
+        // Of a file that another process writes an object is as the fetch found it.
+        if generation == nil, !cache.hearsCommits { return true }
+        return cache.isValid(row, readAt: read, at: generation)
     }
 
     /// Realises a fault.
@@ -98,10 +107,8 @@ extension ObjectRegistry {
         guard object.isFault, case .partial(let partial) = object.source,
             let value = partial.values[position]
         else { return nil }
-        if case .pinnedAtNextRead = graph.generation { return nil }
-        let isValid = cache.isValid(
-            object.objectID.row, readAt: partial.generation, at: generation)
-        return isValid ? value : nil
+        return isUsable(object.objectID.row, readAt: partial.generation, partial.milliseconds)
+            ? value : nil
     }
 
     /// Reads the rows of all objects of a batch that are still faults of it: one statement an entity.

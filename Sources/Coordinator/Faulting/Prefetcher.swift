@@ -3,27 +3,50 @@ import Merge
 /// Reads what relationships lead to along with the objects of a fetch: one statement an entity and
 /// step of a key path, and none when they are followed later.
 ///
-/// What was prefetched along an object is kept in use as long as that is, or until it is refreshed.
+/// What the last four fetches of a context prefetched is kept in use, until it is reset: objects do not keep
+/// each other, so that none is kept for ever.
 struct Prefetcher: ContextPart {
     let context: ManagedObjectContext
 
+    /// How many fetches' objects are kept in use.
+    private static let kept = 4
+
+    /// Prefetches for a fetch, and keeps in use what it leads to.
+    ///
+    /// - Throws: as ``prefetch(_:along:of:)``.
+    func keep(
+        _ keyPaths: [String], along objects: [ManagedObject], of entity: ManagedObjectModel.Entity
+    ) throws {
+        if keyPaths.isEmpty { return }
+        let targets = try prefetch(keyPaths, along: objects, of: entity)
+        if graph.prefetched.count >= Self.kept { graph.prefetched.removeFirst() }
+        graph.prefetched.append(targets)
+    }
+
+    /// Refuses key paths that do not lead along relationships.
+    func check(_ keyPaths: [String], of entity: ManagedObjectModel.Entity) throws {
+        for keyPath in keyPaths { _ = try relationships(keyPath, entity) }
+    }
+
     /// Follows key paths from objects of an entity.
     ///
+    /// - Returns: what they lead to, each once, to be kept in use.
     /// - Throws: ``CoordinatorError``: `malformed` where a key path leads along something else than
     ///   relationships; whatever reading throws.
     func prefetch(
         _ keyPaths: [String], along objects: [ManagedObject], of entity: ManagedObjectModel.Entity
-    ) throws {
-        if keyPaths.isEmpty { return }
+    ) throws -> [ManagedObject] {
         let paths = try keyPaths.map { try relationships($0, entity) }
-        graph.hasPrefetched = true
         var seen = Set(objects)
+        var kept: [ManagedObject] = []
         for path in paths {
             var sources = objects
             for relationship in path {
-                sources = try follow(relationship, from: sources, &seen)
+                sources = try follow(relationship, from: sources)
+                kept += sources.filter { seen.insert($0).inserted }
             }
         }
+        return kept
     }
 
     private func relationships(
@@ -46,11 +69,9 @@ struct Prefetcher: ContextPart {
 
     /// Reads what a relationship leads to from some objects.
     ///
-    /// - Parameter seen: the objects that somebody keeps in use already: no two keep each other.
     /// - Returns: the objects it leads to, each once.
     private func follow(
-        _ relationship: ManagedObjectModel.Relationship, from sources: [ManagedObject],
-        _ seen: inout Set<ManagedObject>
+        _ relationship: ManagedObjectModel.Relationship, from sources: [ManagedObject]
     ) throws -> [ManagedObject] {
         let sources = sources.filter { source in
             !source.isInaccessible && source.entity.relationship(named: relationship.name) != nil
@@ -72,10 +93,7 @@ struct Prefetcher: ContextPart {
                 ? relationshipTracker.members(of: source, own).sorted().map {
                     context.object(with: $0)
                 } : [source.relatedObject(own)].compactMap(\.self)
-            for member in members {
-                if found.insert(member).inserted { targets.append(member) }
-                if seen.insert(member).inserted { source.prefetched.append(member) }
-            }
+            targets += members.filter { found.insert($0).inserted }
         }
         return targets
     }
@@ -117,7 +135,7 @@ struct Prefetcher: ContextPart {
     private func realise(_ objects: [ManagedObject]) throws {
         let waiting = objects.filter { object in
             guard object.isFault, object.change == .none else { return false }
-            if case .row = object.source { return false }
+            if case .row(let row) = object.source, objectRegistry.isUsable(row) { return false }
             return objectRegistry.cachedRow(object.objectID.row) == nil
         }
         take(try objectRegistry.rows(waiting.map(\.objectID).sorted()))

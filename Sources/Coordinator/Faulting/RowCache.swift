@@ -40,6 +40,8 @@ final class RowCache: Sendable {
     }
 
     private let limit: Int
+    /// Whether it is told of every commit.
+    let hearsCommits: Bool
     private let state: Mutex<State>
 
     /// Makes a cache.
@@ -49,6 +51,7 @@ final class RowCache: Sendable {
     ///   - hearsCommits: whether it is told of every commit. Else a row holds in its own generation
     ///     alone.
     init(limit: Int, hearsCommits: Bool = true) {
+        self.hearsCommits = hearsCommits
         self.limit = hearsCommits ? max(0, limit) : 0
         state = Mutex(State(floor: hearsCommits ? 0 : .max))
     }

@@ -139,8 +139,8 @@ package struct FetchCompiler: Sendable {
     }
 
     private func check(_ request: FetchRequest) throws(FetchRequestError) {
-        guard request.fetchLimit >= 0, request.fetchOffset >= 0 else {
-            throw FetchRequestError("limit and offset cannot be below 0")
+        guard request.fetchLimit >= 0, request.fetchOffset >= 0, request.fetchBatchSize >= 0 else {
+            throw FetchRequestError("limit, offset and batch size cannot be below 0")
         }
         guard request.sortDescriptors.count <= 32, request.propertiesToFetch.count <= 500,
             request.propertiesToGroupBy.count <= 32

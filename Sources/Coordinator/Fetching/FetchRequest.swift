@@ -41,7 +41,8 @@ public struct FetchRequest: Hashable, Sendable {
     public var returnsDistinctResults: Bool
     /// Whether objects the context has already are refreshed with what is fetched.
     public var shouldRefreshRefetchedObjects: Bool
-    /// Whether objects come as faults, which have their values when they are touched. Default true.
+    /// Whether objects come as faults, which have their values when they are touched. Default true; else all
+    /// rows are read with the fetch, whatever the batch size.
     public var returnsObjectsAsFaults: Bool
     /// Whether the values of objects are read along. Default true; else each fault asks the store.
     public var includesPropertyValues: Bool

@@ -15,8 +15,9 @@ struct FollowedRelationships {
     ) {
         guard let debug = options.sqlDebug else { return }
         let place = Place(entity: entity.name, relationship: relationship.name)
-        counts[place, default: 0] += 1
-        guard counts[place] == debug.faultLimit + 1 else { return }
+        let before = counts[place, default: 0]
+        counts[place] = before + 1
+        guard before == debug.faultLimit else { return }
         debug.warn(
             """
             faults: \(entity.name).\(relationship.name) was followed to more than \

@@ -5,7 +5,9 @@ import Merge
 struct LivePlan {
     let request: FetchRequest
     let entity: ManagedObjectModel.Entity
-    let predicate: PredicateEvaluator
+    private let predicate: PredicateEvaluator
+    /// Gives the predicate as it is at the time; nil where it does not ask for `now()`.
+    private let predicateNow: (() throws -> PredicateEvaluator)?
     let order: SortEvaluator
     /// Whether results that begin with the same sort key are a section.
     let hasSections: Bool
@@ -30,13 +32,19 @@ struct LivePlan {
         guard let entity = model.entity(named: request.entityName) else {
             throw CoordinatorError(.malformed, "There is no entity \(request.entityName).")
         }
-        let moment = Int64(
-            clamping: context.persistentStoreCoordinator.options.wallMilliseconds())
+        let wall = context.persistentStoreCoordinator.options.wallMilliseconds
+        let now = { @Sendable in Int64(clamping: wall()) }
         self.request = request
         self.entity = entity
         self.hasSections = hasSections
         predicate = try PredicateEvaluator(
-            request.predicate, entity: entity, model: model, cluster: cluster, now: { moment })
+            request.predicate, entity: entity, model: model, cluster: cluster, now: now)
+        predicateNow =
+            request.predicate?.description.contains("now()") ?? false
+            ? {
+                try PredicateEvaluator(
+                    request.predicate, entity: entity, model: model, cluster: cluster, now: now)
+            } : nil
         order = try SortEvaluator(request.sortDescriptors, entity: entity, model: model)
         results = Set(request.includesSubentities ? entity.familyNames : [entity.name])
         ancestors = Self.ancestors(of: entity, model)
@@ -48,7 +56,7 @@ struct LivePlan {
         }
         if let predicate = request.predicate {
             var predicates = PredicateResolver(
-                paths: resolver, cluster: cluster, now: { moment })
+                paths: resolver, cluster: cluster, now: now)
             Self.collect(try predicates.resolve(predicate), &paths)
         }
         crossed = paths.reduce(into: []) { $0.formUnion(Self.crossed(by: $1, model)) }
@@ -130,7 +138,7 @@ struct LivePlan {
     /// The place of an object among the results; nil where it is none of them.
     func entry(for object: ManagedObject) throws -> LiveEntry? {
         let subject = GraphSubject(object: object)
-        guard try predicate.matches(subject) else { return nil }
+        guard try (predicateNow?() ?? predicate).matches(subject) else { return nil }
         let values = try order.values(of: subject)
         // Reading it may have shown that its row is gone.
         return object.isDeleted ? nil : LiveEntry(object, values)

@@ -154,7 +154,7 @@ final class FetchCursor {
     }
 
     /// The current object's values of the properties that are read alone.
-    func partial(generation: UInt64) throws -> PartialRow {
+    func partial(generation: UInt64, milliseconds: UInt64) throws -> PartialRow {
         let concrete = reader.catalog.table(objectID.entityName).entity
         var values = [PropertyValue?](repeating: nil, count: concrete.properties.count)
         for (index, name) in properties.enumerated() {
@@ -162,7 +162,7 @@ final class FetchCursor {
             values[position] = try statement.value(
                 firstProperty + Int32(index), concrete.properties[position].content)
         }
-        return PartialRow(values, generation: generation)
+        return PartialRow(values, generation: generation, milliseconds: milliseconds)
     }
 
     /// What the current object is sorted by.

@@ -145,6 +145,47 @@ struct FaultingTests {
         }
     }
 
+    @Test("A batched list follows what was unsaved, and refuses wrong key paths at once")
+    func batchedPending() throws {
+        try items(3)
+        try context.performAndWait {
+            var request = try store.request("Item", sort: "p")
+            let saved = context.insert("Item", ["p": "8"])
+            let gone = context.insert("Item", ["p": "9"])
+            let list = try context.fetch(request, batchSize: 2)
+            context.delete(gone)
+            try context.save()
+            #expect(list.count == 5)
+            #expect(list[3] === saved)
+            #expect(!list.objectIDs[3].isTemporaryID)
+            #expect(list[4] === gone)
+            request.relationshipKeyPathsForPrefetching = ["ownr"]
+            #expect(throws: CoordinatorError.self) {
+                _ = try context.fetch(request, batchSize: 2)
+            }
+            #expect(context.faultingError == nil)
+            request.relationshipKeyPathsForPrefetching = []
+            request.fetchBatchSize = -1
+            #expect(throws: CoordinatorError.self) { _ = try context.fetch(request) }
+        }
+    }
+
+    @Test("Objects of a file that is open for reading have what the fetch read of them")
+    func readingOnly() throws {
+        try items(4)
+        let reading = try PersistentStoreCoordinator(readingStoreAt: store.coordinator.storePath)
+        defer { reading.close() }
+        let context = reading.newBackgroundContext()
+        try context.performAndWait {
+            let found = try context.fetch(store.request("Item", sort: "p"))
+            expectStatements(
+                0,
+                statements(context) {
+                    for object in found { #expect(object["p"] as String? != nil) }
+                })
+        }
+    }
+
     @Test("CD-125: without property values each fault asks the store once")
     func withoutValues() throws {
         try items(5)
@@ -200,7 +241,7 @@ struct FaultingTests {
         }
     }
 
-    @Test("Prefetching there and back keeps nobody in use for ever")
+    @Test("What is prefetched there and back is in use until the context is reset")
     func prefetchedCycle() throws {
         try store.save { context in
             let person = context.insert("Person", ["name": "a"])
@@ -216,6 +257,8 @@ struct FaultingTests {
             book = person.relatedObjects(forKey: "books", as: ManagedObject.self).first
             #expect(book != nil)
         }
+        #expect(book != nil)
+        context.performAndWait { context.reset() }
         #expect(book == nil)
     }
 
