@@ -40,7 +40,7 @@ final class RowCache: Sendable {
     }
 
     private let limit: Int
-    /// Whether it is told of every commit.
+    /// Whether it hears of every commit.
     let hearsCommits: Bool
     private let state: Mutex<State>
 
@@ -48,7 +48,7 @@ final class RowCache: Sendable {
     ///
     /// - Parameters:
     ///   - limit: how many bytes its rows may take; 0 for no cache.
-    ///   - hearsCommits: whether it is told of every commit. Else a row holds in its own generation
+    ///   - hearsCommits: whether it hears of every commit. Else a row holds in its own generation
     ///     alone.
     init(limit: Int, hearsCommits: Bool = true) {
         self.hearsCommits = hearsCommits

@@ -36,7 +36,7 @@ final class FetchCursor {
     /// How many objects are read together, where the statement gives identities alone.
     private static let chunkSize = 256
 
-    /// An object that the statement gave the identity of, and no more.
+    /// An object as a statement of identities alone gave it.
     private struct Waiting {
         let objectID: ManagedObjectID
         let sortValues: [PropertyValue]
