@@ -17,7 +17,7 @@ extension ManagedObject {
 
     private func propertyValue(_ key: String, at place: SourcePlace) -> PropertyValue {
         confine(key, at: place)
-        if let position = entity.position(of: key) { return read(position) }
+        if let position = entity.columnPosition(of: key) { return read(position) }
         if let relationship = derivedToOne(key, at: place) {
             return relatedObject(relationship).map { .reference($0.objectID.row) } ?? .null
         }
@@ -82,7 +82,9 @@ extension ManagedObject {
     /// An attribute's value without firing a fault: null where it is one.
     public func primitiveValue(forKey key: String) -> PropertyValue {
         _ = usableContext()
-        guard let position = entity.position(of: key) else { return transients[key] ?? .null }
+        guard let position = entity.columnPosition(of: key) else {
+            return transients[key] ?? .null
+        }
         return position < values.count ? values[position] : .null
     }
 
@@ -182,6 +184,10 @@ extension ManagedObject {
     }
 
     private func requireTransient(_ key: String, at place: SourcePlace) {
+        require(
+            entity.derivedAttribute(named: key) == nil,
+            "\(entity.name).\(key) is derived: the store computes it, and nobody assigns it.",
+            at: place)
         require(
             entity.attribute(named: key)?.isTransient == true,
             "\(entity.name) has no attribute or to-one relationship \(key).", at: place)

@@ -21,7 +21,7 @@ public import Merge
 ///
 /// Invariants
 /// 1. A fault has neither values nor snapshot, and perhaps a source to have them from; a realised object has
-///    one value a property of its entity, in canonical order, and no source.
+///    one value a column of its entity, in their order, and no source.
 /// 2. `snapshot` is empty for an object never saved, else the values as fetched or last saved.
 /// 3. An object with a pending change is realised and held strongly by its context.
 open class ManagedObject {
@@ -151,7 +151,8 @@ open class ManagedObject {
     /// Positions whose value a save would write.
     func changedPositions() -> [Int] {
         if snapshot.isEmpty { return assigned.sorted() }
-        return values.indices.filter { values[$0] != snapshot[$0] }
+        if values.isEmpty { return [] }
+        return entity.properties.indices.filter { values[$0] != snapshot[$0] }
     }
 
     /// The value last fetched or saved.

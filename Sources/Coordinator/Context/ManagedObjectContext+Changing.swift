@@ -52,7 +52,7 @@ extension ManagedObjectContext {
         object.managedObjectContext = self
         // It may have been of a context before, and of a row.
         objectRegistry.turnIntoFault(object)
-        object.values = object.entity.properties.map(\.defaultValue)
+        object.values = object.entity.columns.map(\.defaultValue)
         object.isFault = false
         object.change = .inserted
         graph.inserted[object.objectID] = object

@@ -344,7 +344,7 @@ struct GraphSubject: PredicateSubject {
     var predicateEntity: String? { object.entity.name }
 
     func predicateValue(ofAttribute name: String) -> PropertyValue {
-        guard !object.isFault, let position = object.entity.position(of: name) else {
+        guard !object.isFault, let position = object.entity.columnPosition(of: name) else {
             return object[name]
         }
         return object.values[position]

@@ -88,7 +88,7 @@ struct PendingIndex {
         }
         guard object.change == .inserted || object.change == .updated,
             object.entity.root == key.root,
-            let position = object.entity.position(of: key.attribute),
+            let position = object.entity.columnPosition(of: key.attribute),
             position < object.values.count
         else { return }
         let value = ValueTest.fold(object.values[position], key.options)

@@ -55,7 +55,9 @@ struct SaveCompletion: ContextPart {
             if !kept.isEmpty { restoreReferences(in: object, to: kept) }
             let row = rows.removeValue(forKey: object.objectID)
             if object.change == .updated { changes.updated.insert(object) }
-            if let values = row?.values, values != object.values { isSurprising = true }
+            if let values = row?.values, columns(values, of: object) != object.values {
+                isSurprising = true
+            }
             settle(object, row)
             // The policy dropped its changes, because it is gone, or a delete rule took it along.
             if object.managedObjectContext == nil {
@@ -157,6 +159,11 @@ struct SaveCompletion: ContextPart {
     }
 
     /// Makes an object clean, with what the store holds of it now.
+    /// What a save left in an object's properties. Its derived attributes stay as they were read.
+    private func columns(_ properties: [PropertyValue], of object: ManagedObject) -> [PropertyValue] {
+        properties + object.values.dropFirst(properties.count)
+    }
+
     func settle(_ object: ManagedObject, _ row: SaveResult.SavedRow?) {
         object.change = .none
         object.assigned = []
@@ -165,7 +172,7 @@ struct SaveCompletion: ContextPart {
             graph.event.deleted.insert(object)
             return objectRegistry.detach(object)
         }
-        if let values = row?.values, values != object.values {
+        if let values = row?.values.map({ columns($0, of: object) }), values != object.values {
             object.values = values
             graph.event.refreshed.insert(object)
         }

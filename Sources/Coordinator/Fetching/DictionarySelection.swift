@@ -24,7 +24,7 @@ struct DictionarySelection {
         if properties.isEmpty {
             properties =
                 request.propertiesToGroupBy.isEmpty
-                ? paths.entity.properties.map { .keyPath($0.name) }
+                ? paths.entity.columns.map { .keyPath($0.name) }
                 : request.propertiesToGroupBy.map { .keyPath($0) }
         }
         for key in request.propertiesToGroupBy {

@@ -25,6 +25,8 @@ struct ResolvedPath: Hashable, Sendable {
     var steps: [ManagedObjectModel.Relationship]
     /// The property or object there.
     var terminal: Terminal
+    /// Of a text, the derived attribute beside it that has it without case and diacritics.
+    var canonicalName: String?
 
     /// The type of the value; nil for objects.
     var type: AttributeType? {
@@ -186,6 +188,8 @@ struct PathResolver {
                 return try aggregate(name, names, rest.dropFirst(), path, offset)
             }
             result.terminal = .attribute(name: name, attribute.type)
+            result.canonicalName =
+                current.derivedAttributes.first { $0.derivation == .canonical(name) }?.name
             return result
         }
         result.terminal = .object(entity: current.name)

@@ -142,17 +142,27 @@ extension SQLBuilder {
         case .distinctCount: return "count(DISTINCT \(value))"
         case .minimum: return "min(\(ordered(value, path.type)))"
         case .maximum: return "max(\(ordered(value, path.type)))"
-        case .sum, .average:
-            let isSum = aggregate.kind == .sum
-            if path.type?.isInteger == true {
-                return "\(FetchCompiler.integerTotalFunction)(\(isSum ? 0 : 1), "
-                    + "sum(\(value) >> 32), sum(\(value) & 4294967295), count(\(value)))"
-            }
-            let isDecimal = path.type == .decimal
-            let code = (isDecimal ? 2 : 0) + (isSum ? 0 : 1)
-            let none = isSum ? isDecimal ? "'0'" : "0.0" : "NULL"
-            return "CASE WHEN count(\(value)) = 0 THEN \(none) "
-                + "ELSE \(FetchCompiler.totalFunction)(\(code), \(value)) END"
+        case .sum, .average: return aggregate.kind.sql(of: value, path.type)
         }
+    }
+}
+
+extension CollectionAggregate {
+    /// A sum or a mean in SQL.
+    ///
+    /// - Parameters:
+    ///   - value: SQL of the values.
+    ///   - type: their type.
+    func sql(of value: String, _ type: AttributeType?) -> String {
+        let isSum = self == .sum
+        if type?.isInteger == true {
+            return "\(FetchCompiler.integerTotalFunction)(\(isSum ? 0 : 1), "
+                + "sum(\(value) >> 32), sum(\(value) & 4294967295), count(\(value)))"
+        }
+        let isDecimal = type == .decimal
+        let code = (isDecimal ? 2 : 0) + (isSum ? 0 : 1)
+        let none = isSum ? isDecimal ? "'0'" : "0.0" : "NULL"
+        return "CASE WHEN count(\(value)) = 0 THEN \(none) "
+            + "ELSE \(FetchCompiler.totalFunction)(\(code), \(value)) END"
     }
 }

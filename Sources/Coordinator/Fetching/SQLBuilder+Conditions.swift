@@ -42,6 +42,7 @@ extension SQLBuilder {
                 try Self.cheapFirst(parts).map { try condition($0, nullIsFalse: nullIsFalse) },
                 " OR ", none: "0")
         case .test(let path, let test):
+            let (path, test) = Self.canonical(path, test)
             return self.test(try value(path), path.type, test, isColumn: path.isColumn)
         case .computed(let expression, let test):
             return self.test(try value(expression), expression.kind.type, test)
@@ -77,7 +78,8 @@ extension SQLBuilder {
         case .constant: 0
         case .and(let parts), .or(let parts): parts.map { cost($0) }.max() ?? 0
         case .not(let part): cost(part)
-        case .test(let path, let test): max(cost(path), test.isPlain ? 0 : 2)
+        case .test(let path, let test):
+            max(cost(path), canonical(path, test).test.isPlain ? 0 : 2)
         case .computed(let expression, _): max(cost(expression), 2)
         case .relation(let left, let comparison, let right, let options):
             (right.map { cost($0) } + [cost(left)]).reduce(
@@ -204,6 +206,19 @@ extension SQLBuilder {
         }
     }
 
+    /// A test that ignores case and diacritics, made of the derived attribute that lacks them where
+    /// there is one: an index over that serves it.
+    private static func canonical(
+        _ path: ResolvedPath, _ test: ValueTest
+    ) -> (path: ResolvedPath, test: ValueTest) {
+        guard let name = path.canonicalName, let plain = test.ofCanonical else {
+            return (path, test)
+        }
+        var path = path
+        path.terminal = .attribute(name: name, .string)
+        return (path, plain)
+    }
+
     private mutating func isIn(
         _ expression: String, _ values: [PropertyValue], _ options: ComparisonOptions
     ) -> String {
@@ -260,6 +275,21 @@ extension ValueTest {
         case .compare(_, _, let options), .between(_, _, let options), .isIn(_, let options):
             options.isEmpty
         case .text(let kind, _, let options): kind == .beginsWith && options.isEmpty
+        }
+    }
+}
+
+extension ValueTest {
+    /// The same test of a text that has neither case nor diacritics; nil where it asks for more, or less.
+    fileprivate var ofCanonical: ValueTest? {
+        let all: ComparisonOptions = [.caseInsensitive, .diacriticInsensitive]
+        return switch self {
+        case .compare(let comparison, let value, all): .compare(comparison, value, [])
+        case .between(let low, let high, all): .between(low, high, [])
+        case .isIn(let values, all): .isIn(values, [])
+        case .text(let kind, let needle, all) where kind != .like && kind != .matches:
+            .text(kind, needle, [])
+        default: nil
         }
     }
 }

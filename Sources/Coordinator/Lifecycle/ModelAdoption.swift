@@ -229,6 +229,7 @@ struct ModelAdoption: StorePart {
             _ = try journal.settle(from: [entry], to: [])
         }
         try countTracker.settleCounts(by: nil)
+        try derivedAttributes.settle()
         for entry in try journal.openEntries(.dangling) {
             guard
                 let loaded = try tables[entry.id.entity].flatMap({

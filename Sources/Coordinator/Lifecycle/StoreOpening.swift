@@ -30,11 +30,11 @@ enum StoreOpening {
         do {
             if isNew { try create(database, model, cluster, node, environment) }
             try checkOwner(database, path: path, cluster: cluster, node: node)
-            let remainder = try adopt(model, migration, in: database, path: path)
+            let (remainder, unfilled) = try adopt(model, migration, in: database, path: path)
             engine = try begin(
                 database, model, cluster, node, environment,
                 Beginning(
-                    path: path, remainder: remainder, isNew: isNew,
+                    path: path, remainder: remainder, unfilled: unfilled, isNew: isNew,
                     minimumIncarnation: minimumIncarnation, beside: beside,
                     announce: { try $0.write(path, files) }))
             try database.prepared("COMMIT").run()
@@ -125,17 +125,27 @@ enum StoreOpening {
     /// Indexes and validation may differ: they are no part of the hash. Where defaults alone do
     /// there is nothing to migrate, but what stands for missing values must stay.
     ///
-    /// - Returns: the migration whose tables are done, where there was one.
+    /// - Returns: the migration whose tables are done, where there was one, and the roots of the
+    ///   entities whose derived attributes are to be computed.
     private static func adopt(
         _ model: ManagedObjectModel, _ migration: ModelMigration, in database: Database,
         path: String
-    ) throws -> StoreMigration.Remainder? {
+    ) throws -> (StoreMigration.Remainder?, unfilled: Set<String>) {
         let kept = try StoreModels.all(in: database, path: path)
         guard let current = kept.first(where: \.isCurrent), current.hash != model.modelHash
         else {
+            var roots = Set<String>()
+            if let current = kept.first(where: \.isCurrent),
+                current.json != JSONWriter.text(of: model.jsonValue())
+            {
+                let former = try current.model()
+                roots = DerivedLayout.rootsUnlike(former, model)
+                try DerivedLayout.drop(of: former, roots: roots, in: database)
+                try DerivedLayout.add(of: model, roots: roots, in: database)
+            }
             try StoreModels.keep(model, isCurrent: true, in: database)
             try StoreLayout.createEntityTables(model, in: database)
-            return nil
+            return (nil, roots)
         }
         let differences = ModelDifference.between(try current.model(), model)
         guard migration != .none || differences.isEmpty else {
@@ -145,6 +155,9 @@ enum StoreOpening {
                     + "model and this one differ: \(ModelDifference.summary(differences)).")
         }
         let plan = try StoreModels.plan(to: model, from: current, of: kept, in: database)
+        let former = try current.model()
+        try DerivedLayout.drop(
+            of: former, roots: DerivedLayout.roots(of: former), in: database)
         let work = StoreMigration(
             database: database, plan: plan, formerHash: current.hash)
         let remainder = try work.run()
@@ -155,13 +168,15 @@ enum StoreOpening {
                 names: newNames)
         }
         if migration == .inferred { try work.refuseDuplicates() }
-        return remainder
+        return (remainder, DerivedLayout.roots(of: model))
     }
 
     /// The inputs of an opening besides the store.
     private struct Beginning {
         let path: String
         let remainder: StoreMigration.Remainder?
+        /// The roots of entities whose derived attributes are to be computed.
+        let unfilled: Set<String>
         let isNew: Bool
         let minimumIncarnation: UInt64
         let beside: IncarnationRecord?
@@ -248,11 +263,14 @@ enum StoreOpening {
         let adoption = ModelAdoption(session: session)
         if let plan { try migration.finish(plan) }
         try adoption.adoptConstraints(after: beginning.remainder)
+        try engine.derivedAttributes.fill(beginning.unfilled)
         if let plan {
             if plan.hasOtherClaims { try migration.settleAllClaims() }
             try migration.adoptDigest(plan)
             try adoption.adoptValidation()
         }
+        try engine.derivedAttributes.settle()
+        engine.group = StoreSession.GroupChanges()
         session.adoptState()
         return engine
     }

@@ -65,6 +65,9 @@ public struct AttributeDescription: Hashable, Sendable {
     public var mergePolicy: MergePolicy?
     /// Whether it lives in memory only.
     public var isTransient: Bool
+    /// What it follows from, where the store computes it; nil for one that is assigned. Like an index
+    /// it is no part of the version hash.
+    public var derivation: Derivation?
     /// The checks of a save.
     public var validation: AttributeValidation
     /// The name it had in an earlier version of the model.
@@ -79,7 +82,8 @@ public struct AttributeDescription: Hashable, Sendable {
         _ name: String, _ type: AttributeType, isOptional: Bool = true,
         defaultValue: PropertyValue = .null, formerDefault: PropertyValue? = nil,
         mergePolicy: MergePolicy? = nil,
-        isTransient: Bool = false, validation: AttributeValidation = .init(),
+        isTransient: Bool = false, derivation: Derivation? = nil,
+        validation: AttributeValidation = .init(),
         renamingIdentifier: String? = nil, hashModifier: String? = nil,
         userInfo: [String: String] = [:]
     ) {
@@ -90,9 +94,13 @@ public struct AttributeDescription: Hashable, Sendable {
         self.formerDefault = formerDefault
         self.mergePolicy = mergePolicy
         self.isTransient = isTransient
+        self.derivation = derivation
         self.validation = validation
         self.renamingIdentifier = renamingIdentifier
         self.hashModifier = hashModifier
         self.userInfo = userInfo
     }
+
+    /// Whether saves write it, and nodes merge it.
+    var isWritten: Bool { !isTransient && derivation == nil }
 }

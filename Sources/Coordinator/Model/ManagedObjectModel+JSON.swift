@@ -106,6 +106,7 @@ extension AttributeDescription {
         builder.add("formerDefault", formerDefault)
         builder.add("mergePolicy", mergePolicy?.rawValue)
         builder.add("transient", isTransient, default: false)
+        builder.add("derivation", derivation?.expression)
         if validation != AttributeValidation() {
             var bounds = ModelJSONBuilder()
             bounds.add("min", validation.minimum)

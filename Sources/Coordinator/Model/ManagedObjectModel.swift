@@ -132,6 +132,16 @@ extension ManagedObjectModel {
         }
     }
 
+    /// An attribute that the store computes.
+    public struct DerivedAttribute: Hashable, Sendable {
+        /// Its name, and the column's.
+        public let name: String
+        /// Its type.
+        public let type: AttributeType
+        /// What it follows from.
+        public let derivation: Derivation
+    }
+
     /// Where the state of a relationship is kept.
     public enum RelationshipStorage: Hashable, Sendable {
         /// In a column of its own row: a to-one.
@@ -193,6 +203,10 @@ extension ManagedObjectModel {
         public let relationships: [Relationship]
         /// The properties stored in columns: attributes that are not transient, and to-ones.
         public let properties: [Property]
+        /// The attributes that the store computes, inherited ones included, sorted by name.
+        public let derivedAttributes: [DerivedAttribute]
+        /// What readers are given of a row: ``properties``, then ``derivedAttributes``.
+        public let columns: [Property]
         /// The policies, with ``properties``' positions.
         public let policies: EntityPolicies
         /// Uniqueness constraints, inherited ones included, as positions of ``properties``.
@@ -208,7 +222,8 @@ extension ManagedObjectModel {
         init(
             name: String, root: String, parent: String?, isAbstract: Bool, familyNames: [String],
             sharesTable: Bool, attributes: [AttributeDescription], relationships: [Relationship],
-            properties: [Property], policies: EntityPolicies, uniquenessConstraints: [[Int]],
+            properties: [Property], derivedAttributes: [DerivedAttribute],
+            policies: EntityPolicies, uniquenessConstraints: [[Int]],
             indexes: [IndexDescription]
         ) {
             self.name = name
@@ -220,6 +235,14 @@ extension ManagedObjectModel {
             self.attributes = attributes
             self.relationships = relationships
             self.properties = properties
+            self.derivedAttributes = derivedAttributes
+            columns =
+                properties
+                + derivedAttributes.map {
+                    Property(
+                        name: $0.name, content: .attribute($0.type), isOptional: true,
+                        defaultValue: .null, standIn: .null, validation: .init())
+                }
             self.policies = policies
             self.uniquenessConstraints = uniquenessConstraints
             self.indexes = indexes
@@ -232,6 +255,17 @@ extension ManagedObjectModel {
 
         /// The position of a stored property, or nil.
         public func position(of name: String) -> Int? { positions[name] }
+
+        /// The position of a stored property or derived attribute among ``columns``, or nil.
+        public func columnPosition(of name: String) -> Int? {
+            positions[name]
+                ?? derivedAttributes.firstIndex { $0.name == name }.map { $0 + properties.count }
+        }
+
+        /// The derived attribute of that name, or nil.
+        public func derivedAttribute(named name: String) -> DerivedAttribute? {
+            derivedAttributes.first { $0.name == name }
+        }
 
         /// The relationship of that name, or nil.
         public func relationship(named name: String) -> Relationship? {

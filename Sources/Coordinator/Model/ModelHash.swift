@@ -51,7 +51,7 @@ enum ModelHash {
         }
         combine("entity identity", entity.name, entity.identity)
         for attribute in entity.attributes.sorted(by: { $0.name < $1.name })
-        where !attribute.isTransient {
+        where attribute.isWritten {
             combine("attribute identity", attribute.name, attribute.identity)
             guard !attribute.standIn.isNull else { continue }
             for text in ["default", attribute.name] { hasher.combine(text) }
@@ -70,7 +70,7 @@ enum ModelHash {
             entity.mergePolicy?.rawValue ?? "", entity.hashModifier ?? "",
         ] { hasher.combine(text) }
         for attribute in entity.attributes.sorted(by: { $0.name < $1.name })
-        where !attribute.isTransient {
+        where attribute.isWritten {
             for text in [
                 "attribute", attribute.name, attribute.type.rawValue,
                 attribute.isOptional ? "optional" : "", attribute.mergePolicy?.rawValue ?? "",

@@ -163,7 +163,6 @@ struct ModelJSONReader {
     }
 
     private static func attribute(_ place: Place) throws(ModelError) -> AttributeDescription {
-        try place.refuse("derivation", unless: place.value("derivation") == nil)
         guard let type = try place.choice("type", as: AttributeType.self) else {
             throw place.wrong("type", "given")
         }
@@ -175,6 +174,7 @@ struct ModelJSONReader {
                 ? nil : try property(place, "formerDefault", type),
             mergePolicy: try place.choice("mergePolicy", as: MergePolicy.self),
             isTransient: try place.truth("transient", default: false),
+            derivation: try derivation(place),
             validation: try validation(place, type),
             renamingIdentifier: try place.text("renamingIdentifier"),
             hashModifier: try place.text("hashModifier"), userInfo: try place.userInfo())
@@ -187,6 +187,15 @@ struct ModelJSONReader {
         do {
             return try PropertyValue(json: value, type: type)
         } catch { throw ModelError(place.name, "\"\(key)\": \(error.message)") }
+    }
+
+    private static func derivation(_ place: Place) throws(ModelError) -> Derivation? {
+        guard let text = try place.text("derivation") else { return nil }
+        if let derivation = Derivation(text) { return derivation }
+        throw ModelError(
+            place.name,
+            "\"derivation\" must be canonical:(key), lowercase:(key), uppercase:(key), "
+                + "relationship.@count, relationship.attribute.@sum or now()")
     }
 
     private static func validation(

@@ -46,6 +46,8 @@ struct ModelResolver {
         links.sort { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
     }
 
+    func description(named name: String) -> EntityDescription? { byName[name] }
+
     /// How many entities one may inherit from, over each other.
     private static let mostGenerations = 100
 
@@ -138,10 +140,16 @@ struct ModelResolver {
         }
         owned.sort { $0.0.name.utf8.lexicographicallyPrecedes($1.0.name.utf8) }
 
-        var properties = attributes.filter { !$0.isTransient }.map {
+        var properties = attributes.filter(\.isWritten).map {
             ManagedObjectModel.Property(
                 name: $0.name, content: .attribute($0.type), isOptional: $0.isOptional,
                 defaultValue: $0.defaultValue, standIn: $0.standIn, validation: $0.validation)
+        }
+        let derived = attributes.compactMap { attribute in
+            attribute.derivation.map {
+                ManagedObjectModel.DerivedAttribute(
+                    name: attribute.name, type: attribute.type, derivation: $0)
+            }
         }
         var overrides: [String: MergePolicy] = [:]
         for attribute in attributes { overrides[attribute.name] = attribute.mergePolicy }
@@ -195,11 +203,19 @@ struct ModelResolver {
                 return position
             }
         }
-        try check(description.indexes, of: description, properties: properties)
+        for attribute in description.attributes {
+            try check(
+                attribute, of: attributes, relationships, place:
+                    "\(description.name).\(attribute.name)")
+        }
+        try check(
+            description.indexes, of: description,
+            columns: Set(properties.map(\.name) + derived.map(\.name)))
         return ManagedObjectModel.Entity(
             name: description.name, root: lineage[0].name, parent: description.parent,
             isAbstract: description.isAbstract, familyNames: family, sharesTable: sharesTable,
             attributes: attributes, relationships: relationships, properties: properties,
+            derivedAttributes: derived,
             policies: EntityPolicies(
                 entity: policy, properties: properties.map { overrides[$0.name] ?? policy }),
             uniquenessConstraints: constraints, indexes: description.indexes)
@@ -208,7 +224,7 @@ struct ModelResolver {
     /// An index is named `Entity.index` in the file, and so is the table of a relationship's links.
     private func check(
         _ indexes: [IndexDescription], of entity: EntityDescription,
-        properties: [ManagedObjectModel.Property]
+        columns: Set<String>
     ) throws(ModelError) {
         var names = Set<String>()
         for index in indexes {
@@ -228,7 +244,7 @@ struct ModelResolver {
                 throw ModelError(place, "it has more than \(Self.maximumColumns) elements")
             }
             for element in index.elements
-            where !properties.contains(where: { $0.name == element }) {
+            where !columns.contains(element) {
                 throw ModelError(place, "\(element) is not stored")
             }
         }
@@ -241,8 +257,16 @@ struct ModelResolver {
     /// All entities of a hierarchy keep their properties in one table.
     private func checkColumns(of root: ManagedObjectModel.Entity) throws(ModelError) {
         var columns: [String: String] = [:]
-        for name in root.familyNames {
-            for property in entities.first(where: { $0.name == name })?.properties ?? [] {
+        let family = root.familyNames.compactMap { name in entities.first { $0.name == name } }
+        let derived = Set(family.flatMap(\.derivedAttributes).map(\.name))
+        for entity in family {
+            let name = entity.name
+            if let both = entity.properties.first(where: { derived.contains($0.name) }) {
+                throw ModelError(
+                    "\(name).\(both.name)",
+                    "another entity of its hierarchy has a derived attribute of this name")
+            }
+            for property in entity.columns {
                 let known = columns.updateValue(
                     property.name, forKey: property.name.lowercased())
                 guard known == nil || known == property.name else {

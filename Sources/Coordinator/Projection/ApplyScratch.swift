@@ -39,6 +39,10 @@ struct ApplyScratch {
     /// one it inherits from; counted when all that a transaction writes is written.
     var recounted: [RowID: EntityTable] = [:]
 
+    /// Rows whose derived attributes may look into a to-many that leads elsewhere than before, each
+    /// with the root of its entity; computed when all that a transaction writes is written.
+    var derivedOwners: [RowID: String] = [:]
+
     /// Entries of one-to-ones that are held back until all rows of a transaction are written; nil where
     /// entries are written at once.
     var heldClaims: HeldClaims?

@@ -37,6 +37,7 @@ struct LinkWriter: StorePart {
             try linkStore.writeLink(link, source: source, target: target, new)
         }
         countTracker.noteCounts(link, source: source, target: target)
+        derivedAttributes.note(link, source: source, target: target)
         try collectionList.noteUncollected(link, source: source, target: target, new)
         try refreshGroupedLink(link, source: source, target: target)
         group.updated.append(ManagedObjectID(entityName: link.source, row: source))
@@ -70,10 +71,12 @@ struct LinkWriter: StorePart {
                 if table.entity.root == sourceRoot {
                     found += try linkStore.disputedLinks(link, "source", row)
                     try countTracker.noteCounts(link, ofAll: "target", with: "source", row)
+                    try derivedAttributes.note(link, ofAll: "target", with: "source", row)
                 }
                 if table.entity.root == targetRoot {
                     found += try linkStore.disputedLinks(link, "target", row)
                     try countTracker.noteCounts(link, ofAll: "source", with: "target", row)
+                    try derivedAttributes.note(link, ofAll: "source", with: "target", row)
                 }
                 for ends in found where settled.insert(ends).inserted {
                     let before =
@@ -169,6 +172,7 @@ struct LinkWriter: StorePart {
         _ link: ManagedObjectModel.Link, source: RowID, target: RowID
     ) throws {
         countTracker.noteCounts(link, source: source, target: target)
+        derivedAttributes.note(link, source: source, target: target)
         let register = try linkStore.loadLink(link, source: source, target: target)
         let policy = history.settling(link, register).policy
         var isShown = LinkCoding.isAlive(register, policy: policy)

@@ -8,17 +8,7 @@ struct RowStore: StorePart {
     ///
     /// - Parameter table: of the row's entity or of one it inherits from.
     func load(_ table: EntityTable, _ row: RowID) throws -> LoadedRow? {
-        var table = table
-        if table.entity.sharesTable {
-            let statement = try database.prepared(
-                "SELECT _entity FROM \(EntityTable.quote(table.entity.root)) WHERE _id = ?1")
-            statement.bind(1, row.rawValue)
-            if try statement.step() {
-                let code = statement.integer(0)
-                statement.reset()
-                table = try concrete(code, under: table)
-            }
-        }
+        let table = try shownTable(of: row, under: table) ?? table
         let statement = try database.prepared(table.selectSQL)
         statement.bind(1, row.rawValue)
         guard try statement.step() else {
@@ -39,6 +29,17 @@ struct RowStore: StorePart {
             table: table, row: row, state: state, isAlive: true, columns: columns)
         if !eclipsed.isEmpty { loaded.eclipsed = try loadEclipsed(by: loaded) }
         return loaded
+    }
+
+    /// The table of a row's own entity, where the row is shown.
+    func shownTable(of row: RowID, under table: EntityTable) throws -> EntityTable? {
+        guard table.entity.sharesTable else { return table }
+        let statement = try database.prepared(
+            "SELECT _entity FROM \(EntityTable.quote(table.entity.root)) WHERE _id = ?1")
+        statement.bind(1, row.rawValue)
+        defer { statement.reset() }
+        guard try statement.step() else { return nil }
+        return try concrete(statement.integer(0), under: table)
     }
 
     func concrete(_ code: Int64, under table: EntityTable) throws -> EntityTable {
@@ -139,6 +140,10 @@ struct RowStore: StorePart {
         }
         var index: Int32 = 5
         for value in new.columns {
+            statement.bind(index, value)
+            index += 1
+        }
+        for value in new.table.derived.ownValues(new.columns, newest: new.newestShown) {
             statement.bind(index, value)
             index += 1
         }

@@ -17,8 +17,13 @@ extension RowWriter {
             statement.bind(index, value)
             index += 1
         }
+        for value in table.derived.ownValues(values, newest: stamp.timestamp) {
+            statement.bind(index, value)
+            index += 1
+        }
         if table.entity.sharesTable { statement.bind(index, table.code) }
         try statement.run()
+        try derivedAttributes.note(table, row, from: nil, to: values)
         countTracker.noteCounts(table, row, from: nil, to: values)
 
         state.digest.add(
@@ -85,7 +90,15 @@ extension RowWriter {
                 statement.bind(index, value)
                 hasher.combine(property: names.properties[position], value: value, dot: dot)
             }
-            if table.entity.sharesTable { statement.bind(Int32(places.count) + 5, table.code) }
+            var next = Int32(truncatingIfNeeded: places.count) + 5
+            if !table.derived.own.isEmpty {
+                let values = places.map { $0 < 0 ? PropertyValue.null : change.values[$0] }
+                for value in table.derived.ownValues(values, newest: transaction.timestamp) {
+                    statement.bind(next, value)
+                    next += 1
+                }
+            }
+            if table.entity.sharesTable { statement.bind(next, table.code) }
             do {
                 try statement.run()
             } catch let failure as SQLFailure where failure.isIdentityTaken {

@@ -53,9 +53,11 @@ struct RowWriter: StorePart {
         try rowStore.place(new, over: old)
         try rowStore.noteDangling(old: old, new: new)
         try transactionLog.noteDerived(old: old, new: new)
-        countTracker.noteCounts(
-            table, row, from: old.flatMap { $0.isVisible ? $0.columns : nil },
-            to: new.isVisible ? new.columns : nil)
+        let shownBefore = old.flatMap { $0.isVisible ? $0.columns : nil }
+        let shownNow = new.isVisible ? new.columns : nil
+        countTracker.noteCounts(table, row, from: shownBefore, to: shownNow)
+        try derivedAttributes.note(table, row, from: shownBefore, to: shownNow)
+        if shownBefore == nil, shownNow != nil { derivedAttributes.noteShown(table, row) }
         try collectionList.noteUncollected(new)
         try journal.update(old: old, new: new, by: stamp)
         return new

@@ -102,6 +102,7 @@ extension TransactionApplier {
                 stamp: stamp, seen: transaction.seen)
         }
         try countTracker.settleCounts(by: stamp)
+        try derivedAttributes.settle()
     }
 
     /// Whether inserts of these shapes are independent of all other rows.

@@ -93,6 +93,13 @@ final class EntityTable: Sendable {
     /// Each property's type where a value of that type needs no further check; nil where it does.
     let plainTypes: [AttributeType?]
 
+    /// The columns of derived attributes.
+    let derived: DerivedColumns
+    /// Selects of a row what derived attributes that look into to-manys hold, and what they are to hold.
+    let collectedSQL: String
+    /// Writes what they are to hold.
+    let writeCollectedSQL: String
+
     let insertSQL: String
     let updateSQL: String
     let deleteSQL: String
@@ -101,7 +108,7 @@ final class EntityTable: Sendable {
     let selectManySQL: String
 
     /// The columns every snapshot query selects, in the order ``StoreReader`` decodes:
-    /// id, version, timestamp, registers, then properties.
+    /// id, version, timestamp, registers, then properties and derived attributes.
     let selectedColumns: [String]
 
     init(
@@ -168,12 +175,21 @@ final class EntityTable: Sendable {
         let properties = entity.properties.map { Self.quote($0.name) }
         let system = ["_version", "_timestamp", "_registers"]
         let entityColumn = entity.sharesTable ? ["_entity"] : []
-        selectedColumns = ["_id"] + system + properties
-        let inserted = ["_id"] + system + properties + entityColumn
+        derived = DerivedColumns(entity, model)
+        let own = derived.own.map { Self.quote($0.name) }
+        let collected = derived.collected.map { Self.quote($0.name) }
+        let pairs = derived.collected.map { "\(Self.quote($0.name)), \($0.value)" }
+        collectedSQL = "SELECT \(pairs.joined(separator: ", ")) FROM \(table) WHERE _id = ?1"
+        let computed = collected.enumerated().map { "\($1) = ?\($0 + 2)" }
+        writeCollectedSQL =
+            "UPDATE \(table) SET \(computed.joined(separator: ", ")) WHERE _id = ?1"
+        selectedColumns =
+            ["_id"] + system + properties + entity.derivedAttributes.map { Self.quote($0.name) }
+        let inserted = ["_id"] + system + properties + own + entityColumn
         insertSQL =
             "INSERT INTO \(table) (\(inserted.joined(separator: ", "))) VALUES ("
             + (1...inserted.count).map { "?\($0)" }.joined(separator: ", ") + ")"
-        let assigned = (system + properties).enumerated().map { "\($1) = ?\($0 + 2)" }
+        let assigned = (system + properties + own).enumerated().map { "\($1) = ?\($0 + 2)" }
         updateSQL = "UPDATE \(table) SET \(assigned.joined(separator: ", ")) WHERE _id = ?1"
         deleteSQL = "DELETE FROM \(table) WHERE _id = ?1"
         selectSQL =
@@ -183,6 +199,9 @@ final class EntityTable: Sendable {
             + "WHERE _id IN (SELECT value FROM json_each(?1))"
             + (entity.sharesTable ? " AND _entity = \(code)" : "")
     }
+
+    /// Whether the entity has no derived attributes.
+    var derivesNothing: Bool { derived.own.isEmpty && derived.collected.isEmpty }
 
     /// Whether a relationship of the entity is counted.
     var hasCounts: Bool { !counted.isEmpty }

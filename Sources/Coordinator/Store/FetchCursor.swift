@@ -81,7 +81,7 @@ final class FetchCursor {
             ? ["_id", "_entity"] : isWhole ? table.selectedColumns : ["_id"]
         firstProperty = Int32(columns.count)
         if case .properties(let names) = content {
-            for name in names where entity.position(of: name) == nil {
+            for name in names where entity.columnPosition(of: name) == nil {
                 throw CoordinatorError(
                     .malformed,
                     "A fetch of objects can read the stored attributes and to-ones of "
@@ -156,11 +156,11 @@ final class FetchCursor {
     /// The current object's values of the properties that are read alone.
     func partial(generation: UInt64, milliseconds: UInt64) throws -> PartialRow {
         let concrete = reader.catalog.table(objectID.entityName).entity
-        var values = [PropertyValue?](repeating: nil, count: concrete.properties.count)
+        var values = [PropertyValue?](repeating: nil, count: concrete.columns.count)
         for (index, name) in properties.enumerated() {
-            guard let position = concrete.position(of: name) else { continue }
+            guard let position = concrete.columnPosition(of: name) else { continue }
             values[position] = try statement.value(
-                firstProperty + Int32(index), concrete.properties[position].content)
+                firstProperty + Int32(index), concrete.columns[position].content)
         }
         return PartialRow(values, generation: generation, milliseconds: milliseconds)
     }

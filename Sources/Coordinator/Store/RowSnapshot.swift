@@ -7,7 +7,7 @@ package struct RowSnapshot: Hashable, Sendable {
     /// The row's version, to save against.
     package let version: RowVersion
     /// The visible values, in the entity's canonical order of properties; references lead to
-    /// rows that are alive, or are null.
+    /// rows that are alive, or are null. After them those of derived attributes.
     package let values: [PropertyValue]
     /// Whether a conflict of the row is unresolved.
     package let isConflicted: Bool

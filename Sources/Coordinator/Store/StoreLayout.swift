@@ -224,13 +224,13 @@ enum StoreLayout {
         var columns: [(name: String, type: String)] = []
         var seen = Set<String>()
         for entity in family {
-            for property in entity.properties where seen.insert(property.name).inserted {
+            for property in entity.columns where seen.insert(property.name).inserted {
                 // Heirs may give one name to properties of different types; then the column keeps
                 // what it is given, because an affinity would turn the text 007 into the number 7.
                 let types = Set(
                     family.compactMap { heir in
-                        heir.position(of: property.name)
-                            .map { affinity(heir.properties[$0].content) }
+                        heir.columnPosition(of: property.name)
+                            .map { affinity(heir.columns[$0].content) }
                     })
                 columns.append((property.name, types.count == 1 ? affinity(property.content) : ""))
             }
@@ -242,7 +242,13 @@ enum StoreLayout {
         _ root: ManagedObjectModel.Entity, family: [ManagedObjectModel.Entity],
         in database: Database
     ) throws {
-        let columns = columns(of: family).map { "\(EntityTable.quote($0.name)) \($0.type)" }
+        let derived = Dictionary(
+            family.flatMap(\.derivedAttributes).map { ($0.name, $0) },
+            uniquingKeysWith: { first, _ in first })
+        let columns = columns(of: family).map {
+            let extra = derived[$0.name].map(DerivedColumns.declaration) ?? ""
+            return "\(EntityTable.quote($0.name)) \($0.type)\(extra)"
+        }
         let shared = root.sharesTable ? "_entity INTEGER NOT NULL," : ""
         let table = EntityTable.quote(root.name)
         try database.execute(

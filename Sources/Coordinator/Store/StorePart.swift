@@ -56,6 +56,7 @@ extension StorePart {
     var incarnationStore: IncarnationStore { IncarnationStore(session: session) }
     var journal: ConflictJournal { ConflictJournal(session: session) }
     var countTracker: CountTracker { CountTracker(session: session) }
+    var derivedAttributes: DerivedAttributeWriter { DerivedAttributeWriter(session: session) }
     var collectionList: CollectionList { CollectionList(session: session) }
     var rowWriter: RowWriter { RowWriter(session: session) }
     var linkWriter: LinkWriter { LinkWriter(session: session) }

@@ -165,9 +165,9 @@ public struct StoreReader {
         from first: Int32 = 0, last: RowVersion? = nil
     ) throws -> RowSnapshot {
         var values: [PropertyValue] = []
-        let properties = table.entity.properties
-        values.reserveCapacity(properties.count)
-        for (position, property) in properties.enumerated() {
+        let columns = table.entity.columns
+        values.reserveCapacity(columns.count)
+        for (position, property) in columns.enumerated() {
             values.append(
                 try statement.value(first + Int32(position) + 4, property.content))
         }
@@ -185,7 +185,10 @@ public struct StoreReader {
             let state = try RowCoding(table: table, actors: actors).decode(
                 version: statement.integer(first + 1),
                 timestamp: statement.integer(first + 2),
-                registers: statement.bytes(first + 3), columns: values, eclipsed: &eclipsed)
+                registers: statement.bytes(first + 3),
+                columns: table.derivesNothing
+                    ? values : Array(values.prefix(table.entity.properties.count)),
+                eclipsed: &eclipsed)
             let policies = table.policies(for: state)
             version = RowVersion(dots: state.version.dots, eclipsed: eclipsed)
             // Groups follow the present model, whatever settles their rows' registers.

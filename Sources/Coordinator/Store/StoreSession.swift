@@ -68,6 +68,9 @@ final class StoreSession {
     /// Many-to-manys that have a least or greatest count at one side, by their links' names.
     let countedLinks: Set<String>
 
+    /// Many-to-manys that derived attributes of objects at their ends look into, by their links' names.
+    let derivedLinks: [String: (source: Bool, target: Bool)]
+
     /// The changes of the group so far.
     struct GroupChanges {
         var transactions: [EncodedTransaction] = []
@@ -116,6 +119,21 @@ final class StoreSession {
                 guard case .link(let name, _) = counted.relationship.storage else { return nil }
                 return name
             })
+        var derivedLinks: [String: (source: Bool, target: Bool)] = [:]
+        for entity in model.entities {
+            for attribute in entity.derivedAttributes {
+                guard let name = attribute.derivation.relationship,
+                    case .link(let link, let isFirst)? = entity.relationship(named: name)?.storage
+                else { continue }
+                let known = derivedLinks[link] ?? (false, false)
+                // One that is its own inverse leads both ways.
+                let isBoth = entity.relationship(named: name).map(model.isOwnInverse) ?? false
+                derivedLinks[link] = (
+                    known.source || isFirst || isBoth, known.target || !isFirst || isBoth
+                )
+            }
+        }
+        self.derivedLinks = derivedLinks
         self.cluster = cluster
         self.store = store
         self.actor = actor

@@ -45,9 +45,11 @@ extension PersistentStoreCoordinator {
                     + "object of another entity"
             }
             differences += misled
+            let derived = try reader.wrongDerivedAttributes(limit: 100)
+            differences += derived
             return VerificationReport(
                 isOK: recomputed == digest && damages.isEmpty && logDamages.isEmpty
-                    && holes.isEmpty && hidden.isEmpty && misled.isEmpty,
+                    && derived.isEmpty && holes.isEmpty && hidden.isEmpty && misled.isEmpty,
                 versionVector: token.versionVector, generation: token.generation,
                 digest: digest, recomputed: recomputed, differences: differences)
         }
@@ -69,7 +71,13 @@ extension StoreReader {
             while try statement.step() {
                 let row = RowID(statement.integer(0))
                 do {
-                    digest.add(try rowHash(statement, table, row, actors))
+                    var wrong: [String] = []
+                    digest.add(try rowHash(statement, table, row, actors, &wrong))
+                    if !wrong.isEmpty, damages.count < 100 {
+                        damages.append(
+                            "\(entity.name)/\(row): not what they are derived from: "
+                                + wrong.joined(separator: ", "))
+                    }
                 } catch let error as CoordinatorError {
                     if damages.count < 100 {
                         damages.append("\(entity.name)/\(row): \(error.message)")
@@ -125,15 +133,30 @@ extension StoreReader {
         return (digest, damages)
     }
 
+    /// - Parameter wrong: takes the derived attributes that hold something else.
     private func rowHash(
-        _ statement: SQLStatement, _ table: EntityTable, _ row: RowID, _ actors: ActorTable
+        _ statement: SQLStatement, _ table: EntityTable, _ row: RowID, _ actors: ActorTable,
+        _ wrong: inout [String]
     ) throws -> (UInt64, UInt64) {
         var columns: [PropertyValue] = []
         columns.reserveCapacity(table.entity.properties.count)
         for (position, property) in table.entity.properties.enumerated() {
             columns.append(try statement.value(Int32(position) + 4, property.content))
         }
+        func checkDerived(newest: @autoclosure () -> HybridTimestamp) throws {
+            let values = table.derived.ownValues(columns, newest: newest())
+            for (attribute, value) in zip(table.derived.own, values)
+            where try statement.value(
+                Int32(attribute.column) + 4, table.entity.columns[attribute.column].content)
+                != value
+            {
+                wrong.append(attribute.name)
+            }
+        }
         if statement.isNull(3) {
+            let stamp = try actors.stamp(
+                version: statement.integer(1), timestamp: statement.integer(2))
+            try checkDerived(newest: stamp.timestamp)
             return RowDigest.hashPristine(
                 table, row: row, dot: try actors.dot(statement.integer(1)), values: columns)
         }
@@ -149,7 +172,29 @@ extension StoreReader {
                 throw CoordinatorError(.storeDamaged, "Its group is not what the row tells.")
             }
         }
+        try checkDerived(newest: loaded.newestShown)
         return RowDigest.hash(loaded)
+    }
+
+    /// Derived attributes that look into to-manys and hold something else.
+    func wrongDerivedAttributes(limit: Int) throws -> [String] {
+        var damages: [String] = []
+        for entity in catalog.model.entities where !entity.isAbstract {
+            let table = catalog.table(entity.name)
+            let own = entity.sharesTable ? "_entity = \(table.code) AND " : ""
+            for attribute in table.derived.collected {
+                let column = EntityTable.quote(attribute.name)
+                let statement = try database.prepared(
+                    "SELECT _id FROM \(EntityTable.quote(entity.root)) WHERE \(own)"
+                        + "\(column) IS NOT \(attribute.value) ORDER BY _id LIMIT \(limit)")
+                while try statement.step() {
+                    damages.append(
+                        "\(entity.name)/\(RowID(statement.integer(0))): \(attribute.name) is not "
+                            + "what it is derived from")
+                }
+            }
+        }
+        return Array(damages.prefix(limit))
     }
 
     /// Tombstones, entries of the conflict journal and orphans that cannot be read: they are in no

@@ -139,7 +139,10 @@ package struct SaveOperation: Sendable {
         self.values = values
         self.relationships = relationships
         self.version = version
-        self.snapshot = snapshot
+        // A save is of what is written: what the store computes is left out.
+        self.snapshot = snapshot.map {
+            $0.count > entity.properties.count ? Array($0.prefix(entity.properties.count)) : $0
+        }
         self.resolves = resolves
         self.name = name
     }

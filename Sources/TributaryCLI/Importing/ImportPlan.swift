@@ -85,6 +85,10 @@ struct ImportPlan {
             guard let found = entity.attribute(named: name) else {
                 throw CommandFailure.usage("\(entity.name) has no attribute \(name).")
             }
+            guard found.derivation == nil else {
+                throw CommandFailure.usage(
+                    "\(entity.name).\(name) is derived; the store computes it.")
+            }
             return found
         }
         var mapped: [String: AttributeDescription] = [:]
@@ -145,7 +149,9 @@ struct ImportPlan {
         if references.contains(where: { Self.folded($0.rule.column, format) == folded }) {
             return nil
         }
-        if let attribute = entity.attribute(named: column) { return attribute }
+        if let attribute = entity.attribute(named: column), attribute.derivation == nil {
+            return attribute
+        }
         guard isControl else { return nil }
         // `Version` fills `version`, but not what another field is said to fill.
         return entity.properties.lazy.map(\.name)

@@ -4,7 +4,8 @@ import Merge
 /// Models that have a bit of everything the engine must keep apart.
 enum EngineModel {
     /// An entity a policy, a property with a policy of its own, a hierarchy, and relationships of
-    /// every cardinality under every delete rule.
+    /// every cardinality under every delete rule. Derived attributes of every kind hang on them, which
+    /// each verification computes once more.
     static func everything() throws -> ManagedObjectModel {
         try ManagedObjectModel(entities: [note, folder, tag, person, passport, sheet] + animals)
     }
@@ -14,6 +15,7 @@ enum EngineModel {
         attributes: [
             .init("p", .string), .init("q", .integer64),
             .init("r", .string, mergePolicy: .mergeByPropertyObjectTrump),
+            .init("saved", .date, derivation: .now),
         ],
         relationships: [
             .init("folder", to: "Folder", inverse: "notes"),
@@ -22,7 +24,12 @@ enum EngineModel {
 
     private static let folder = EntityDescription(
         "Folder", mergePolicy: .mergeByPropertyStoreTrump,
-        attributes: [.init("name", .string), .init("size", .integer64, defaultValue: .integer(3))],
+        attributes: [
+            .init("name", .string), .init("size", .integer64, defaultValue: .integer(3)),
+            .init("canonicalName", .string, derivation: .canonical("name")),
+            .init("noteCount", .integer64, derivation: .count(relationship: "notes")),
+            .init("total", .integer64, derivation: .sum(relationship: "notes", attribute: "q")),
+        ],
         relationships: [
             .init("notes", to: "Note", inverse: "folder", isToMany: true, deleteRule: .cascade),
             .init("owner", to: "Person", inverse: "folders"),
@@ -30,7 +37,12 @@ enum EngineModel {
 
     private static let tag = EntityDescription(
         "Tag", mergePolicy: .mergeByPropertyObjectTrump,
-        attributes: [.init("name", .string), .init("color", .string)],
+        attributes: [
+            .init("name", .string), .init("color", .string),
+            .init("noteCount", .integer64, derivation: .count(relationship: "notes")),
+            .init("total", .integer64, derivation: .sum(relationship: "notes", attribute: "q")),
+            .init("likes", .integer64, derivation: .count(relationship: "alike")),
+        ],
         relationships: [
             .init("notes", to: "Note", inverse: "tags", isToMany: true),
             .init("alike", to: "Tag", inverse: "alike", isToMany: true),
@@ -38,7 +50,10 @@ enum EngineModel {
 
     private static let person = EntityDescription(
         "Person", mergePolicy: .rollback,
-        attributes: [.init("name", .string), .init("age", .integer64)],
+        attributes: [
+            .init("name", .string), .init("age", .integer64),
+            .init("animalCount", .integer64, derivation: .count(relationship: "animals")),
+        ],
         relationships: [
             .init("folders", to: "Folder", inverse: "owner", isToMany: true, deleteRule: .nullify),
             .init("animals", to: "Animal", inverse: "keeper", isToMany: true, deleteRule: .deny),
@@ -53,7 +68,11 @@ enum EngineModel {
 
     private static let sheet = EntityDescription(
         "Sheet", mergePolicy: .errorByRow,
-        attributes: [.init("x", .string), .init("y", .integer64)],
+        attributes: [
+            .init("x", .string), .init("y", .integer64),
+            .init("saved", .date, derivation: .now),
+            .init("upper", .string, derivation: .uppercase("x")),
+        ],
         relationships: [.init("writer", to: "Person", inverse: "sheets")])
 
     // "bark" sorts before "name" and "keeper", so that a property of an animal has another
@@ -61,10 +80,15 @@ enum EngineModel {
     private static let animals = [
         EntityDescription(
             "Animal", mergePolicy: .mergeByPropertyObjectTrump,
-            attributes: [.init("name", .string)],
+            attributes: [
+                .init("name", .string), .init("lower", .string, derivation: .lowercase("name")),
+            ],
             relationships: [.init("keeper", to: "Person", inverse: "animals")]),
         EntityDescription(
-            "Dog", parent: "Animal", attributes: [.init("bark", .integer64)],
+            "Dog", parent: "Animal", attributes: [
+                .init("bark", .integer64),
+                .init("enemyCount", .integer64, derivation: .count(relationship: "enemies")),
+            ],
             relationships: [.init("enemies", to: "Cat", inverse: "enemies", isToMany: true)]),
         EntityDescription(
             "Cat", parent: "Animal", attributes: [.init("asleep", .boolean)],

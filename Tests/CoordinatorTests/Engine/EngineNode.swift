@@ -219,7 +219,7 @@ final class EngineNode {
 
     /// A property as readers see it; nil where the row is gone.
     func value(_ id: ManagedObjectID, _ property: String) throws -> PropertyValue? {
-        let position = try #require(try entity(id.entityName).position(of: property))
+        let position = try #require(try entity(id.entityName).columnPosition(of: property))
         return try row(id)?.values[position]
     }
 

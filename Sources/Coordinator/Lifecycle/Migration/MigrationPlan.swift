@@ -178,10 +178,13 @@ struct MigrationPlan {
         }
     }
 
+    /// The columns that rows are merged by: without those of derived attributes.
     private static func columns(
         _ model: ManagedObjectModel, _ root: ManagedObjectModel.Entity
     ) -> [(name: String, type: String)] {
-        StoreLayout.columns(of: root.familyNames.compactMap { model.entity(named: $0) })
+        let family = root.familyNames.compactMap { model.entity(named: $0) }
+        let derived = Set(family.flatMap(\.derivedAttributes).map(\.name))
+        return StoreLayout.columns(of: family).filter { !derived.contains($0.name) }
     }
 
     private mutating func planNames() {

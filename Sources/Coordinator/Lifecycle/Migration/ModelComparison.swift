@@ -43,10 +43,10 @@ struct ModelComparison {
         for old in first.descriptions {
             guard let new = second.descriptions.first(where: { $0.identity == old.identity })
             else { continue }
-            for attribute in old.attributes where !attribute.isTransient {
+            for attribute in old.attributes where attribute.isWritten {
                 guard
                     let other = new.attributes.first(where: {
-                        $0.identity == attribute.identity && !$0.isTransient
+                        $0.identity == attribute.identity && $0.isWritten
                     }), other.standIn != attribute.standIn
                 else { continue }
                 note(
@@ -188,8 +188,8 @@ struct ModelComparison {
     private mutating func compareAttributes(
         _ old: EntityDescription, _ new: EntityDescription, _ oldEntity: ManagedObjectModel.Entity
     ) {
-        let before = old.attributes.filter { !$0.isTransient }
-        let after = new.attributes.filter { !$0.isTransient }
+        let before = old.attributes.filter { $0.isWritten }
+        let after = new.attributes.filter { $0.isWritten }
         for attribute in before {
             let place = "\(new.name).\(attribute.name)"
             guard let other = after.first(where: { $0.identity == attribute.identity }) else {
@@ -269,10 +269,10 @@ struct ModelComparison {
         _ new: EntityDescription, _ newEntity: ManagedObjectModel.Entity
     ) {
         let (oldNames, newNames) = (old.propertyNames, new.propertyNames)
-        for attribute in oldEntity.attributes where !attribute.isTransient {
+        for attribute in oldEntity.attributes where attribute.isWritten {
             let identity = attribute.identity
             if let other = newEntity.attributes.first(where: {
-                !$0.isTransient && $0.identity == identity
+                $0.isWritten && $0.identity == identity
             }), oldNames.contains(attribute.name) != newNames.contains(other.name) {
                 compare(attribute, other, in: new)
             }
@@ -291,7 +291,7 @@ struct ModelComparison {
                 compareLinks(relationship, other, in: new)
             }
             if let other = newEntity.attributes.first(where: {
-                !$0.isTransient && $0.identity == identity
+                $0.isWritten && $0.identity == identity
             }), oldNames.contains(relationship.name) || newNames.contains(other.name) {
                 noteOtherKind(
                     "\(new.name).\(other.name)", "a relationship", "an attribute", relationship)

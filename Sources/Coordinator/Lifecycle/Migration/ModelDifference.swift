@@ -133,7 +133,7 @@ extension ManagedObjectModel.Entity {
     /// The identities of what its rows or links keep, by name.
     var storedIdentities: [String: StoredIdentity] {
         var result: [String: StoredIdentity] = [:]
-        for attribute in attributes where !attribute.isTransient {
+        for attribute in attributes where attribute.isWritten {
             result[attribute.name] = StoredIdentity(attribute)
         }
         for relationship in relationships {
@@ -144,7 +144,7 @@ extension ManagedObjectModel.Entity {
 
     /// The identities of the attributes that its rows may keep null in.
     var optionalIdentities: Set<StoredIdentity> {
-        Set(attributes.filter { !$0.isTransient && $0.isOptional }.map { StoredIdentity($0) })
+        Set(attributes.filter { $0.isWritten && $0.isOptional }.map { StoredIdentity($0) })
     }
 }
 

@@ -40,6 +40,8 @@ struct StoreMigration {
             try addColumns(table, names)
             try fillColumns(table, names)
         }
+        try DerivedLayout.add(
+            of: plan.new, roots: DerivedLayout.roots(of: plan.new), in: database)
         try noteActors()
         try StoreModels.keep(plan.new, isCurrent: true, in: database)
         try StoreLayout.createEntityTables(plan.new, in: database)

@@ -32,6 +32,7 @@ extension StoreJoining {
         }
         // Nobody can tell which of the writes that came to each other were one too many.
         try countTracker.settleCounts(by: nil)
+        try derivedAttributes.settle()
     }
 
     /// The conflicts of a row that has been joined.

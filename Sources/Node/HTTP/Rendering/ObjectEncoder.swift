@@ -85,14 +85,14 @@ struct ObjectEncoder {
         let derived = entity.relationships.filter { entity.position(of: $0.name) == nil }
         if let properties = selection.properties {
             for name in properties {
-                if let position = entity.position(of: name) {
-                    members.append((name, .property(position, entity.properties[position].content)))
+                if let position = entity.columnPosition(of: name) {
+                    members.append((name, .property(position, entity.columns[position].content)))
                 } else if let relationship = entity.relationship(named: name) {
                     members.append((name, .related(relationship)))
                 }
             }
         } else {
-            for (position, property) in entity.properties.enumerated() {
+            for (position, property) in entity.columns.enumerated() {
                 members.append((property.name, .property(position, property.content)))
             }
             for relationship in derived {

@@ -124,7 +124,7 @@ struct ClientFetch: Sendable {
             let name = String(part.hasPrefix("#") ? part.dropFirst() : part)
             if let relationship = current?.relationship(named: name) {
                 current = model.entity(named: relationship.destination)
-            } else if !relationshipsOnly, current?.position(of: name) != nil {
+            } else if !relationshipsOnly, current?.columnPosition(of: name) != nil {
                 current = nil
             } else {
                 throw .malformed(
@@ -157,7 +157,8 @@ struct ClientFetch: Sendable {
         guard let names = try fields.strings("properties") else { return nil }
         var known = Set<String>()
         for name in names {
-            guard entity.position(of: name) != nil || entity.relationship(named: name) != nil
+            guard
+                entity.columnPosition(of: name) != nil || entity.relationship(named: name) != nil
             else { throw .malformed("\(entity.name) has no property \"\(name)\".") }
             guard known.insert(name).inserted else {
                 throw .malformed("\"properties\" names \"\(name)\" twice.")

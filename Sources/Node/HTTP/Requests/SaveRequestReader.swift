@@ -355,6 +355,9 @@ struct SaveRequestReader {
         _ name: String, of entity: ManagedObjectModel.Entity
     ) throws(HTTPError) -> ManagedObjectModel.Relationship {
         if let relationship = entity.relationship(named: name) { return relationship }
+        if entity.derivedAttribute(named: name) != nil {
+            throw .malformed("\(entity.name).\(name) is derived; the store computes it.")
+        }
         if entity.attribute(named: name) != nil {
             throw .malformed("\(entity.name).\(name) is transient, or no relationship.")
         }
