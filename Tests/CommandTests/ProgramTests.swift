@@ -307,6 +307,39 @@ struct ProgramTests {
         #expect(wrong.exitCode == 2 && wrong.errors.contains("--limit is at least 1"))
     }
 
+    @Test("A statement is explained as a tree, and not run")
+    func explained() async throws {
+        let folder = try URL.makeTemporaryFolder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let path = folder.appendingPathComponent("n.sqlite").path
+        try Self.makeStore(path)
+        func explain(_ text: String, _ flags: String...) async throws -> TestProgram.Outcome {
+            try await program.run(["sql", "--explain", text, "--store", path] + flags)
+        }
+        let tree = try await explain(
+            "SELECT name FROM Person UNION SELECT 'x' FROM Person WHERE _id = 1")
+        #expect(
+            tree.output == """
+                COMPOUND QUERY
+                  LEFT-MOST SUBQUERY
+                    SCAN Person
+                  UNION USING TEMP B-TREE
+                    SEARCH Person USING INTEGER PRIMARY KEY (rowid=?)
+
+                """, "\(tree)")
+        let json = try await explain("SELECT name FROM Person ORDER BY name", "--json")
+        #expect(
+            json.output == """
+                {"plan":[{"depth":0,"detail":"SCAN Person"},\
+                {"depth":0,"detail":"USE TEMP B-TREE FOR ORDER BY"}]}
+
+                """)
+        for text in ["DELETE FROM Person", "SELECT", "SELECT 1; SELECT 2", ""] {
+            let refused = try await explain(text)
+            #expect(refused.exitCode == 2 && refused.output == "", "\(text): \(refused)")
+        }
+    }
+
     @Test("A restoring says by which flag it replaces a store")
     func restoring() async throws {
         let folder = FileManager.default.temporaryDirectory

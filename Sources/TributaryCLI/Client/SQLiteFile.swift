@@ -53,6 +53,25 @@ final class SQLiteFile {
         return (columns, rows)
     }
 
+    /// How SQLite would run one statement that reads.
+    ///
+    /// - Throws: ``CommandFailure`` with `usage` for what is no such statement.
+    func plan(of sql: String) throws -> QueryPlan {
+        // Alone first: behind the words for explaining, one that writes would seem to read.
+        _ = try rows(sql, limit: 0)
+        let answer = try rows("EXPLAIN QUERY PLAN " + sql, limit: Self.stepsOfPlan)
+        return QueryPlan(
+            rows: answer.rows.compactMap { row in
+                guard row.count == 4, let id = row[0].integer, let parent = row[1].integer,
+                    let detail = row[3].string
+                else { return nil }
+                return (id, parent, detail)
+            })
+    }
+
+    /// More than SQLite's bounds of a statement allow for.
+    private static let stepsOfPlan = 100_000
+
     /// The only statement of a text.
     ///
     /// - Throws: ``CommandFailure`` with `usage` where there is none, or another.

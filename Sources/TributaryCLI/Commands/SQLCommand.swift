@@ -22,7 +22,14 @@ struct SQLCommand: AsyncParsableCommand {
     @Option(help: "At most so many rows.")
     var limit = 10_000
 
-    @Flag(help: "Print {\"columns\": [...], \"rows\": [[...]]}.")
+    @Flag(help: "Print how SQLite would find the rows, as a tree, and not the rows.")
+    var explain = false
+
+    @Flag(
+        help: """
+            Print {"columns": [...], "rows": [[...]]}, or with --explain {"plan": [{"depth": 0, \
+            "detail": "..."}]}.
+            """)
     var json = false
 
     func validate() throws {
@@ -33,6 +40,7 @@ struct SQLCommand: AsyncParsableCommand {
         // Opened by the coordinator first: it says clearly what is no store.
         try PersistentStoreCoordinator(readingStoreAt: store).close()
         let file = try SQLiteFile(path: store)
+        if explain { return try show(try file.plan(of: statement)) }
         // One more, to know whether there are more.
         var (columns, rows) = try file.rows(statement, limit: limit == .max ? limit : limit + 1)
         if rows.count > limit {
@@ -50,5 +58,12 @@ struct SQLCommand: AsyncParsableCommand {
         var table = Table(columns.map { Table.Column($0) })
         for row in rows { table.add(row.map { Table.Cell(JSONRendering.brief($0)) }) }
         for line in table.lines(.output) { try Terminal.print(line) }
+    }
+
+    private func show(_ plan: QueryPlan) throws {
+        guard !json else {
+            return try Terminal.print(bytes: JSONWriter.bytes(of: ["plan": plan.json]))
+        }
+        for line in plan.lines { try Terminal.print(DisplayText.line(line)) }
     }
 }
