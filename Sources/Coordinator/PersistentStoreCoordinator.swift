@@ -30,7 +30,7 @@ public final class PersistentStoreCoordinator: Sendable {
     let savesUnderWay = SavesUnderWay()
     let observers = CommitObservers()
     let rowCache: RowCache
-    let contextCounting = ContextCounting()
+    let instruments: Instruments
     let waiters = VectorWaiters()
     let pool: any DatabaseReader
     let writablePool: DatabasePool?
@@ -66,6 +66,7 @@ public final class PersistentStoreCoordinator: Sendable {
         self.cluster = cluster
         self.node = node
         self.options = options
+        instruments = Instruments(options)
         rowCache = RowCache(limit: options.rowCacheBytes)
         do {
             ownership = try StoreConnection.takeOwnership(path, options.files)
@@ -118,6 +119,7 @@ public final class PersistentStoreCoordinator: Sendable {
         let path = options.files.resolved(path)
         storePath = path
         self.options = options
+        instruments = Instruments(options)
         // Another process may write to the file.
         rowCache = RowCache(limit: 0, hearsCommits: false)
         guard options.files.size(of: path) != nil else {

@@ -148,9 +148,12 @@ extension ManagedObjectContext {
     ) throws -> [[(String, PropertyValue)]] {
         confine()
         try objectRegistry.throwFaultingError()
-        return try objectRegistry.read { reader in
+        graph.counting.countFetch()
+        let rows = try objectRegistry.read { reader in
             try reader.dictionaries(request).map { row in row.map { ($0.name, $0.value) } }
         }
+        graph.counting.countRows(rows.count)
+        return rows
     }
 
     /// The generation it is pinned to; nil where it reads the newest, or pins at its next read.

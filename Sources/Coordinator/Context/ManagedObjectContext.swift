@@ -48,7 +48,8 @@ public final class ManagedObjectContext: @unchecked Sendable {
     ) {
         persistentStoreCoordinator = coordinator
         graph = ObjectGraph(
-            classes: classes, counting: ContextCounting(of: coordinator.contextCounting))
+            classes: classes, counting: ContextCounting(of: coordinator.instruments.contextCounting)
+        )
         settings = Mutex(Settings())
     }
 

@@ -19,6 +19,8 @@ package struct CompiledFetch: Hashable, Sendable {
     /// Of a dictionary fetch what its columns are, in order; of objects what they are sorted by, where
     /// that is selected too.
     package let columns: [Column]
+    /// What it asks for, without its constants.
+    let shape: RequestShape
 }
 
 /// Compiles fetch requests to SQL over the store's tables.
@@ -135,7 +137,8 @@ package struct FetchCompiler: Sendable {
         if request.resultType == .count { sql = "SELECT count(*) FROM (\(sql))" }
         let statement = builder.finished(sql)
         return CompiledFetch(
-            sql: statement.sql, bindings: statement.bindings, columns: selection.columns)
+            sql: statement.sql, bindings: statement.bindings, columns: selection.columns,
+            shape: RequestShape(request, predicate, of: entity))
     }
 
     private func check(_ request: FetchRequest) throws(FetchRequestError) {

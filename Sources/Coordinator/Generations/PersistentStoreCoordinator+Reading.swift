@@ -35,12 +35,14 @@ extension PersistentStoreCoordinator {
         let catalog = catalog
         let now = options.monotonicMilliseconds
         let (sqlDebug, wall) = (options.sqlDebug, options.wallMilliseconds)
+        let instruments = instruments
         let read = { (database: Database) in
             try ReadDeadline.read(database, for: milliseconds, now: now, while: mayGoOn) {
                 try body(
                     StoreReader(
                         database: $0, catalog: catalog, mayGoOn: mayGoOn,
-                        now: { Int64(clamping: wall()) }, sqlDebug: sqlDebug))
+                        now: { Int64(clamping: wall()) }, sqlDebug: sqlDebug,
+                        counting: instruments.counting, observer: instruments.observer))
             }
         }
         do {

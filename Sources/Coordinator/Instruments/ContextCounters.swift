@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What contexts have done so far: of one, or of all of a coordinator.
+/// What was read and saved so far: by one context, by all of a coordinator, or by all who read through it.
 public struct ContextCounters: Hashable, Sendable {
     /// Fetches and counts.
     public var fetches: UInt64 = 0
@@ -40,6 +40,10 @@ final class ContextCounting: Sendable {
             cacheMisses: misses, rows: value(rows), statements: value(statements))
     }
 
+    /// Whether nobody counts fetches and rows but those who run the statements. Contexts count
+    /// their own, because they know what their unsaved changes add.
+    var isOfAll: Bool { parent == nil }
+
     func countFetch() {
         fetches.add(1, ordering: .relaxed)
         parent?.countFetch()
@@ -68,5 +72,9 @@ final class ContextCounting: Sendable {
 
 extension PersistentStoreCoordinator {
     /// What all its contexts have fetched, read and saved so far. Usable from any thread.
-    public var contextCounters: ContextCounters { contextCounting.counters }
+    public var contextCounters: ContextCounters { instruments.contextCounting.counters }
+
+    /// The same with all other reads through it, such as those of a node's HTTP interface. Of these
+    /// the rows are those that fetches gave, and no saves are counted. Usable from any thread.
+    public var counters: ContextCounters { instruments.counting.counters }
 }

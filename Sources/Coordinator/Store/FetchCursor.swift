@@ -36,6 +36,10 @@ final class FetchCursor {
     /// How many objects are read together, where the statement gives identities alone.
     private static let chunkSize = 256
 
+    private let run: FetchRun
+    /// How many rows the statement has given.
+    private var given = 0
+
     /// An object as a statement of identities alone gave it.
     private struct Waiting {
         let objectID: ManagedObjectID
@@ -100,11 +104,20 @@ final class FetchCursor {
         sortKeys = compiled.columns.map(\.content)
         firstSortKey = Int32(columns.count)
         actors = try reader.actors()
+        run = reader.begin(compiled)
+    }
+
+    deinit { run.end(rows: given) }
+
+    private func step() throws -> Bool {
+        guard try statement.step() else { return false }
+        given += 1
+        return true
     }
 
     /// Moves to the next object; false at the end.
     func next() throws -> Bool {
-        guard isByChunk else { return try statement.step() }
+        guard isByChunk else { return try step() }
         place += 1
         if place < chunk.count { return true }
         chunk.removeAll(keepingCapacity: true)
@@ -112,7 +125,7 @@ final class FetchCursor {
         place = 0
         // A statement that is stepped past its end begins once more.
         while !isOver, chunk.count < Self.chunkSize {
-            isOver = try !statement.step()
+            isOver = try !step()
             if isOver { break }
             chunk.append(Waiting(objectID: currentID, sortValues: try currentSortValues()))
         }

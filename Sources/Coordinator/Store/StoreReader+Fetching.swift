@@ -44,8 +44,13 @@ extension StoreReader {
     ) throws -> Int {
         var request = request
         request.resultType = .count
-        let statement = try statement(try compile(request, without: excluded))
-        defer { statement.reset() }
+        let compiled = try compile(request, without: excluded)
+        let statement = try statement(compiled)
+        let run = begin(compiled)
+        defer {
+            statement.reset()
+            run.end(rows: 0)
+        }
         guard try statement.step() else { return 0 }
         return Int(statement.integer(0))
     }
@@ -81,8 +86,14 @@ extension StoreReader {
         request.resultType = .dictionary
         let compiled = try compile(request)
         let statement = try statement(compiled)
-        defer { statement.reset() }
+        let run = begin(compiled)
+        var count = 0
+        defer {
+            statement.reset()
+            run.end(rows: count)
+        }
         while try stepAdding(statement, request) {
+            count += 1
             let row = try compiled.columns.enumerated().map { index, column in
                 (
                     name: column.name, content: column.content,
@@ -132,6 +143,11 @@ extension StoreReader {
         } catch let error as FetchRequestError {
             throw CoordinatorError(.malformed, "\(error)")
         }
+    }
+
+    /// Begins to count and observe a request.
+    func begin(_ compiled: CompiledFetch) -> FetchRun {
+        FetchRun(counting: counting, observation: observer?.begin(compiled))
     }
 
     /// Prepares what people ask, which is not kept: a cache of statements that come from outside

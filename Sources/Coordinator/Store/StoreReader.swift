@@ -16,6 +16,8 @@ public struct StoreReader {
     var sqlDebug: SQLDebug?
     /// Where statements and rows are counted.
     var counting: ContextCounting?
+    /// Who observes what requests ask for; nil where nobody does.
+    var observer: RequestObserver?
 
     /// A statement of the connection, prepared once, that reads for somebody who counts.
     func prepared(_ sql: String) throws -> SQLStatement {
