@@ -27,7 +27,8 @@ struct TributaryCommand: AsyncParsableCommand {
             ImportCommand.self, ExportCommand.self, StatusCommand.self, HistoryCommand.self,
             ConsumersCommand.self, GenerationsCommand.self, ConflictsCommand.self,
             OrphansCommand.self, VerifyCommand.self,
-            ModelCommand.self, SQLCommand.self, BackupCommand.self, RestoreCommand.self,
+            ModelCommand.self, SQLCommand.self, AdviseCommand.self, BackupCommand.self,
+            RestoreCommand.self,
             RebuildCommand.self, KeygenCommand.self, KeysCommand.self, MemberCommand.self,
         ])
 

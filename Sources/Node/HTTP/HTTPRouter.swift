@@ -40,6 +40,7 @@ struct HTTPRouter: Sendable {
     private let conflicts: ConflictsResource
     private let verification: VerifyResource
     private let status: StatusResource
+    private let advice: AdviceResource
     private let model: ModelResource
     private let health: HealthResource
     private let reloading: ReloadResource
@@ -59,6 +60,7 @@ struct HTTPRouter: Sendable {
         conflicts = ConflictsResource(services: services)
         verification = VerifyResource(services: services)
         status = StatusResource(services: services)
+        advice = AdviceResource(services: services)
         model = ModelResource(services: services)
         health = HealthResource(services: services)
         reloading = ReloadResource(services: services)
@@ -162,6 +164,7 @@ struct HTTPRouter: Sendable {
             return [Endpoint("POST", .read) { try await fetches.post($0) }.inLoop.withCBOR]
         case "status": return [Endpoint(brief: "GET") { _ in try await status.get() }]
         case "model": return [Endpoint("GET", .read) { _ in model.get() }]
+        case "advice": return [Endpoint("GET", .read) { _ in try await advice.get() }]
         case "generations": return [Endpoint(brief: "POST") { try await generations.post($0) }]
         case "history":
             return [

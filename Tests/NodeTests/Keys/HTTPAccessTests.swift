@@ -16,7 +16,8 @@ import Testing
     /// so that nobody widens a scope without seeing it.
     static let table: [(method: String, path: String, scope: HTTPScope?)] = [
         ("GET", "/healthz", nil), ("GET", "/readyz", nil), ("GET", "/metrics", .read),
-        ("GET", "/v1/status", .read), ("GET", "/v1/model", .read), ("POST", "/v1/fetch", .read),
+        ("GET", "/v1/status", .read), ("GET", "/v1/advice", .read), ("GET", "/v1/model", .read),
+        ("POST", "/v1/fetch", .read),
         ("GET", "/v1/objects/Person/p1", .read), ("GET", "/v1/saves/x", .read),
         ("POST", "/v1/generations", .read), ("DELETE", "/v1/generations/x", .read),
         ("GET", "/v1/history", .read), ("GET", "/v1/changes?after=x", .read),

@@ -1,0 +1,152 @@
+/// Finds indexes for requests, and asks SQLite about each: advised is what it would use.
+struct IndexAdvisor {
+    /// How many rows are looked at to say how large an index would be.
+    private static let sample = 1_000
+    /// How full the pages of a b-tree are that grows in no order.
+    private static let fillOfPages = 0.7
+
+    private let reader: StoreReader
+    private let trial: IndexTrial
+
+    init(_ reader: StoreReader) throws {
+        self.reader = reader
+        trial = try IndexTrial(of: reader.database)
+    }
+
+    /// An index that would serve something. It is of the whole table, so that it serves requests for other
+    /// entities of the hierarchy too.
+    private struct Found {
+        let entity: ManagedObjectModel.Entity
+        let columns: [String]
+        var requests: [ObservedRequest]
+    }
+
+    func advice(for requests: [ObservedRequest]) throws -> [IndexAdvice] {
+        var found: [Found] = []
+        for request in requests {
+            try reader.checkGoingOn()
+            guard let sql = request.sql,
+                let entity = reader.catalog.model.entity(named: request.shape.entity),
+                let columns = try chosen(for: request.shape, entity, sql)
+            else { continue }
+            if let known = found.firstIndex(where: {
+                $0.entity.root == entity.root && $0.columns == columns
+            }) {
+                found[known].requests.append(request)
+            } else {
+                found.append(Found(entity: entity, columns: columns, requests: [request]))
+            }
+        }
+        var taken: [String: Set<String>] = [:]
+        return try joined(found).map { one in
+            let name = name(of: one, taken[one.entity.name] ?? [])
+            taken[one.entity.name, default: []].insert(name.lowercased())
+            return try described(one, IndexDescription(name: name, elements: one.columns))
+        }.sorted {
+            ($1.milliseconds, $1.count, $0.entity, $0.index.name)
+                < ($0.milliseconds, $0.count, $1.entity, $1.index.name)
+        }
+    }
+
+    /// Lists of properties that may serve a shape: those compared for equality, then one range or what
+    /// is sorted by.
+    static func candidates(for shape: RequestShape) -> [[String]] {
+        let equal = shape.equal
+        func adding(_ names: [String]) -> [String] {
+            equal + names.filter { !equal.contains($0) }
+        }
+        let lists =
+            [adding(shape.sort.map(\.property))] + shape.ranged.map { adding([$0]) } + [equal]
+        var result: [[String]] = []
+        for list in lists where !list.isEmpty && !result.contains(list) {
+            result.append(Array(list.prefix(RequestShape.maximumColumns)))
+        }
+        return result
+    }
+
+    /// The candidate that SQLite takes, offered all of them; nil where it takes none.
+    private func chosen(
+        for shape: RequestShape, _ entity: ManagedObjectModel.Entity, _ sql: String
+    ) throws -> [String]? {
+        let known = try trial.indexes(of: entity.root)
+        let candidates = Self.candidates(for: shape).filter { candidate in
+            !known.contains { $0.starts(with: candidate) }
+        }
+        guard !candidates.isEmpty else { return nil }
+        let named = candidates.enumerated().map { (name: "_candidate\($0)", columns: $1) }
+        let plan = try trial.with(named, on: entity.root) { try trial.plan(of: sql) }
+        return named.first { plan.uses($0.name) }?.columns
+    }
+
+    /// The indexes without those that are the beginning of another which serves the same.
+    private func joined(_ found: [Found]) throws -> [Found] {
+        var result: [Found] = []
+        for one in found.sorted(by: { $0.columns.count > $1.columns.count }) {
+            let longer = result.firstIndex {
+                $0.entity.root == one.entity.root && $0.columns.starts(with: one.columns)
+            }
+            guard let longer else {
+                result.append(one)
+                continue
+            }
+            let index = (name: "_candidate", columns: result[longer].columns)
+            let serves = try trial.with([index], on: one.entity.root) {
+                try one.requests.allSatisfy { try trial.plan(of: $0.sql ?? "").uses(index.name) }
+            }
+            if serves {
+                result[longer].requests += one.requests
+            } else {
+                result.append(one)
+            }
+        }
+        return result
+    }
+
+    private func described(
+        _ found: Found, _ index: IndexDescription
+    ) throws -> IndexAdvice {
+        let before = try found.requests.map { try trial.plan(of: $0.sql ?? "") }
+        // Named as a store would name it.
+        let name = "\(found.entity.name).\(index.name)"
+        let after = try trial.with([(name, index.elements)], on: found.entity.root) {
+            try found.requests.map { try trial.plan(of: $0.sql ?? "") }
+        }
+        let served = zip(found.requests, zip(before, after)).map {
+            IndexAdvice.Served(request: $0, planBefore: $1.0, planAfter: $1.1)
+        }
+        let rows = try reader.rowCount(of: found.entity)
+        let bytes = try reader.meanKeyBytes(of: found.entity, index.elements, sampling: Self.sample)
+        return IndexAdvice(
+            entity: found.entity.name, index: index,
+            served: served.sorted {
+                ($0.request.milliseconds, $0.request.count)
+                    > ($1.request.milliseconds, $1.request.count)
+            }, rows: rows, bytes: Int(Double(rows) * bytes / Self.fillOfPages))
+    }
+
+    /// A name that an entity has for no index yet, such as `byNameAge`.
+    private func name(of found: Found, _ others: Set<String>) -> String {
+        let words = found.columns.map { $0.prefix(1).uppercased() + $0.dropFirst() }
+        // The model's bound for names, with room for a number.
+        let base = String(("by" + words.joined()).prefix(100))
+        // Tables of links are named as indexes are.
+        let prefix = "\(found.entity.name.lowercased())."
+        let taken = others.union(found.entity.indexes.map { $0.name.lowercased() }).union(
+            reader.catalog.model.links.map { $0.name.lowercased() }
+                .filter { $0.hasPrefix(prefix) }.map { String($0.dropFirst(prefix.utf8.count)) })
+        var name = base
+        var number = 2
+        while taken.contains(name.lowercased()) {
+            name = "\(base)\(number)"
+            number += 1
+        }
+        return name
+    }
+}
+
+extension QueryPlan {
+    /// Whether rows are found by an index.
+    fileprivate func uses(_ index: String) -> Bool {
+        steps.contains { $0.detail.split(separator: " ").contains(Substring(index)) }
+    }
+}
