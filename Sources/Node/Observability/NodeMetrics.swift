@@ -16,7 +16,7 @@ struct NodeMetrics {
     var text: String { Self.all.text(of: self) }
 
     static let all: [Metric<Self>] = [
-        ofStore, ofSaves, ofPeers, ofQueues, ofMesh, ofHistory, ofTransfers, ofProcess,
+        ofStore, ofSaves, ofReads, ofPeers, ofQueues, ofMesh, ofHistory, ofTransfers, ofProcess,
     ].flatMap(\.self)
 
     /// The peers that are members now. The node waits for no others.
@@ -81,6 +81,38 @@ struct NodeMetrics {
         .gauge("tributary_acknowledgements_waiting", "Saves that wait for other nodes.") {
             Double($0.status.waitingAcknowledgements)
         },
+    ]
+
+    private static let ofReads: [Metric<Self>] = [
+        .counter("tributary_fetches_total", "Fetches and counts, of clients and of contexts.") {
+            $0.status.reads.fetches
+        },
+        .counter("tributary_read_statements_total", "Statements that read objects.") {
+            $0.status.reads.statements
+        },
+        .counter("tributary_read_rows_total", "Rows that fetches gave and faults read.") {
+            $0.status.reads.rows
+        },
+        .counter("tributary_faults_total", "Faults of contexts that were fired one by one.") {
+            $0.status.reads.faults
+        },
+        .counter(
+            "tributary_row_cache_hits_total", "Faults that a row already read has served."
+        ) { $0.status.reads.cacheHits },
+        .counter("tributary_row_cache_misses_total", "Faults that had to ask the store.") {
+            $0.status.reads.cacheMisses
+        },
+        .gauge("tributary_row_cache_bytes", "Memory of the rows that contexts have read.") {
+            Double($0.status.rowCache.bytes)
+        },
+        .gauge(
+            "tributary_request_shapes",
+            "Shapes of requests that `tributary advise` knows of. The limit is 256."
+        ) { Double($0.status.shapes.count) },
+        .counter(
+            "tributary_request_shapes_dropped_total",
+            "Shapes of requests that were forgotten because others were seen later."
+        ) { $0.status.shapes.dropped },
     ]
 
     private static let ofPeers: [Metric<Self>] = [

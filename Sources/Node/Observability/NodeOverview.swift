@@ -58,6 +58,12 @@ package struct NodeOverview: Sendable {
     package var history: HistoryStatus
     /// Rows and links that keep something until it is stable.
     package var uncollected: Int
+    /// What was read through the store's coordinator since it was opened.
+    package var reads: ContextCounters
+    /// The cache of rows that contexts have read.
+    package var rowCache: RowCacheGauge
+    /// The shapes of requests that are kept, and how many times one was forgotten.
+    package var shapes: (count: Int, dropped: UInt64)
     /// Saves that wait for their group.
     package var waitingSaves: Int
     /// Saves that wait for acknowledgements.
@@ -108,7 +114,9 @@ extension NodeService {
             transfer: report.replicator?.transfer, gauges: report.replicator?.gauges,
             transport: report.transport, conflicts: conflicts, pins: coordinator.pinStatus,
             store: coordinator.storeSizes(), history: try coordinator.historyStatus(),
-            uncollected: uncollected, waitingSaves: coordinator.waitingSaves,
+            uncollected: uncollected, reads: coordinator.counters,
+            rowCache: coordinator.rowCacheGauge, shapes: coordinator.observedShapes,
+            waitingSaves: coordinator.waitingSaves,
             waitingAcknowledgements: shared.acknowledgements.count, isRunning: report.isRunning,
             uptimeMilliseconds: report.beganAt == 0 ? 0 : now - report.beganAt,
             purged: shared.history.report, stability: report.stability)

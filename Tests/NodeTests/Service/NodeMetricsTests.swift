@@ -1,3 +1,4 @@
+import Coordinator
 import Logging
 import Merge
 import Replication
@@ -102,6 +103,36 @@ struct NodeMetricsTests {
             #expect(families.contains { line.hasPrefix($0) }, "\(line)")
         }
         for node in nodes { await node.stop() }
+    }
+
+    @Test("What clients and contexts read is counted, with the shapes of requests")
+    func reads() async throws {
+        let cluster = try TestCluster(1)
+        let node = try await cluster.start(1)
+        try await node.insertNotes(3)
+        func value(_ name: String) async throws -> Int {
+            let line = try await node.metricsText().split(separator: "\n")
+                .first { $0.hasPrefix("tributary_\(name) ") }
+            return try #require(line?.split(separator: " ").last.flatMap { Int($0) })
+        }
+        let entity = try #require(node.coordinator.model.entities.first?.name)
+        let before = (try await value("fetches_total"), try await value("read_rows_total"))
+        _ = try node.coordinator.read { try $0.fetch(FetchRequest(entity)).count }
+        #expect(try await value("fetches_total") == before.0 + 1)
+        #expect(try await value("read_rows_total") == before.1 + 3)
+        #expect(try await value("request_shapes") >= 1)
+        let context = ManagedObjectContext(node.coordinator)
+        try context.performAndWait {
+            for object in try context.fetch(FetchRequest(entity)) {
+                context.refresh(object, mergeChanges: false)
+                _ = object.committedValues(forKeys: nil)
+            }
+        }
+        #expect(try await value("faults_total") == 3)
+        #expect(try await value("row_cache_hits_total") == 3)
+        #expect(try await value("fetches_total") == before.0 + 2)
+        #expect(try await value("row_cache_bytes") > 0)
+        await node.stop()
     }
 
     @Test("Commits that do not fit are left out and counted, and their state is kept")
