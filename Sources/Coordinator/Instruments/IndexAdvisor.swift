@@ -23,12 +23,14 @@ struct IndexAdvisor {
 
     func advice(for requests: [ObservedRequest]) throws -> [IndexAdvice] {
         var found: [Found] = []
+        let uses = uses(in: requests)
         for request in requests {
             try reader.checkGoingOn()
             guard let sql = request.sql,
-                let entity = reader.catalog.model.entity(named: request.shape.entity),
-                let columns = try chosen(for: request.shape, entity, sql)
+                let entity = reader.catalog.model.entity(named: request.shape.entity)
             else { continue }
+            let candidates = Self.candidates(for: request.shape, uses[entity.root] ?? [:])
+            guard let columns = try chosen(candidates, entity, sql) else { continue }
             if let known = found.firstIndex(where: {
                 $0.entity.root == entity.root && $0.columns == columns
             }) {
@@ -38,20 +40,45 @@ struct IndexAdvisor {
             }
         }
         var taken: [String: Set<String>] = [:]
+        var rows: [String: Int] = [:]
         return try joined(found).map { one in
+            try reader.checkGoingOn()
+            // Counting reads a whole b-tree, so each table is counted once.
+            let count = try rows[one.entity.root] ?? reader.rowCount(of: one.entity)
+            rows[one.entity.root] = count
             let name = name(of: one, taken[one.entity.name] ?? [])
             taken[one.entity.name, default: []].insert(name.lowercased())
-            return try described(one, IndexDescription(name: name, elements: one.columns))
+            return try described(
+                one, IndexDescription(name: name, elements: one.columns), rows: count)
         }.sorted {
             ($1.milliseconds, $1.count, $0.entity, $0.index.name)
                 < ($0.milliseconds, $0.count, $1.entity, $1.index.name)
         }
     }
 
+    /// How many requests compare each property for equality, by the root of their entity.
+    private func uses(in requests: [ObservedRequest]) -> [String: [String: UInt64]] {
+        var uses: [String: [String: UInt64]] = [:]
+        for request in requests {
+            guard let entity = reader.catalog.model.entity(named: request.shape.entity) else {
+                continue
+            }
+            for name in request.shape.equal {
+                uses[entity.root, default: [:]][name, default: 0] += request.count
+            }
+        }
+        return uses
+    }
+
     /// Lists of properties that may serve a shape: those compared for equality, then one range or what
     /// is sorted by.
-    static func candidates(for shape: RequestShape) -> [[String]] {
-        let equal = shape.equal
+    ///
+    /// - Parameter uses: how many requests compare each for equality. The most used come first, so that
+    ///   one index serves requests for some of them too.
+    static func candidates(
+        for shape: RequestShape, _ uses: [String: UInt64]
+    ) -> [[String]] {
+        let equal = shape.equal.sorted { (uses[$1] ?? 0, $0) < (uses[$0] ?? 0, $1) }
         func adding(_ names: [String]) -> [String] {
             equal + names.filter { !equal.contains($0) }
         }
@@ -66,10 +93,10 @@ struct IndexAdvisor {
 
     /// The candidate that SQLite takes, offered all of them; nil where it takes none.
     private func chosen(
-        for shape: RequestShape, _ entity: ManagedObjectModel.Entity, _ sql: String
+        _ candidates: [[String]], _ entity: ManagedObjectModel.Entity, _ sql: String
     ) throws -> [String]? {
         let known = try trial.indexes(of: entity.root)
-        let candidates = Self.candidates(for: shape).filter { candidate in
+        let candidates = candidates.filter { candidate in
             !known.contains { $0.starts(with: candidate) }
         }
         guard !candidates.isEmpty else { return nil }
@@ -82,6 +109,7 @@ struct IndexAdvisor {
     private func joined(_ found: [Found]) throws -> [Found] {
         var result: [Found] = []
         for one in found.sorted(by: { $0.columns.count > $1.columns.count }) {
+            try reader.checkGoingOn()
             let longer = result.firstIndex {
                 $0.entity.root == one.entity.root && $0.columns.starts(with: one.columns)
             }
@@ -103,7 +131,7 @@ struct IndexAdvisor {
     }
 
     private func described(
-        _ found: Found, _ index: IndexDescription
+        _ found: Found, _ index: IndexDescription, rows: Int
     ) throws -> IndexAdvice {
         let before = try found.requests.map { try trial.plan(of: $0.sql ?? "") }
         // Named as a store would name it.
@@ -114,7 +142,6 @@ struct IndexAdvisor {
         let served = zip(found.requests, zip(before, after)).map {
             IndexAdvice.Served(request: $0, planBefore: $1.0, planAfter: $1.1)
         }
-        let rows = try reader.rowCount(of: found.entity)
         let bytes = try reader.meanKeyBytes(of: found.entity, index.elements, sampling: Self.sample)
         return IndexAdvice(
             entity: found.entity.name, index: index,

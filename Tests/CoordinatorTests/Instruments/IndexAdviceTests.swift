@@ -104,6 +104,22 @@ struct IndexAdviceTests {
         #expect(try store.coordinator.indexAdvice().map(\.count) == advice.map(\.count))
     }
 
+    @Test("What most requests compare comes first, so that one index serves them all")
+    func shared() throws {
+        let store = try TestStore()
+        let context = store.context()
+        try context.performAndWait {
+            for predicate in [
+                "q == 'x'", "p == 'a' AND q == 'x'", "n == 1 AND p == 'a' AND q == 'x'",
+            ] {
+                _ = try context.fetch(store.request("Item", where: predicate))
+            }
+        }
+        let advice = try store.coordinator.indexAdvice()
+        #expect(Self.elements(advice) == [["q", "p", "n"]])
+        #expect(advice.first?.served.count == 3)
+    }
+
     @Test("Its size is within a half of what the index takes once it is made")
     func size() throws {
         let store = try TestStore()
