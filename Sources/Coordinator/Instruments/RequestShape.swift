@@ -1,7 +1,7 @@
 /// What a request asks of an entity's rows, without its constants: what an index could help.
 ///
-/// Only comparisons count that all must hold, of the entity's own attributes and to-ones. What is folded
-/// ([c], [d]), calculated, or reached through a relationship is left out.
+/// Only comparisons count that all must hold, of the entity's own to-ones and attributes, derived ones
+/// included. What is folded ([c], [d]), calculated, or reached through a relationship is left out.
 public struct RequestShape: Hashable, Sendable, CustomStringConvertible {
     /// A key that rows are sorted or grouped by.
     public struct SortKey: Hashable, Sendable {
@@ -24,7 +24,7 @@ public struct RequestShape: Hashable, Sendable, CustomStringConvertible {
     /// How many of each kind are told apart.
     static let maximumColumns = 8
 
-    /// The shape of a request whose predicate is resolved.
+    /// The shape of a request and its resolved predicate.
     init(
         _ request: FetchRequest, _ predicate: ResolvedPredicate,
         of entity: ManagedObjectModel.Entity
@@ -72,7 +72,7 @@ public struct RequestShape: Hashable, Sendable, CustomStringConvertible {
     private mutating func note(
         key name: String, _ isAscending: Bool, of entity: ManagedObjectModel.Entity
     ) -> Bool {
-        guard sort.count < Self.maximumColumns, entity.position(of: name) != nil else {
+        guard sort.count < Self.maximumColumns, entity.columnPosition(of: name) != nil else {
             return false
         }
         sort.append(SortKey(property: name, isAscending: isAscending))

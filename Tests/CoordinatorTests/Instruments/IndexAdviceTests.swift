@@ -168,6 +168,25 @@ struct IndexAdviceTests {
         #expect(advice.first?.served.count == 3)
     }
 
+    @Test("Derived attributes can be indexed, so they are advised too")
+    func derived() throws {
+        func store(_ indexes: [IndexDescription]) throws -> TestStore {
+            try TestStore(
+                try ManagedObjectModel(entities: [
+                    EntityDescription(
+                        "Note",
+                        attributes: [
+                            .init("title", .string), .init("day", .integer64),
+                            .init("sortTitle", .string, derivation: .canonical("title")),
+                        ], indexes: indexes)
+                ]))
+        }
+        let advice = try advice(try store([]), "Note", where: "day == 3", sort: "sortTitle")
+        #expect(Self.elements(advice) == [["day", "sortTitle"]])
+        let indexed = try store(advice.map(\.index))
+        #expect(try self.advice(indexed, "Note", where: "day == 3", sort: "sortTitle").isEmpty)
+    }
+
     @Test("What ANALYZE has found in the store counts")
     func statistics() throws {
         var model = TestStore.peopleModel
