@@ -88,6 +88,7 @@ package struct FetchCompiler: Sendable {
         let predicate = try resolver.resolve(request.predicate ?? .constant(true))
 
         var builder = SQLBuilder(model: model, codes: codes)
+        builder.literalTerms = model.partialTerms(of: entity)
         var conditions = builder.entityCondition(
             entity, includesSubentities: request.includesSubentities, alias: "t0")
         if predicate != .constant(true) {

@@ -42,6 +42,13 @@ extension SQLBuilder {
                 try Self.cheapFirst(parts).map { try condition($0, nullIsFalse: nullIsFalse) },
                 " OR ", none: "0")
         case .test(let path, let test):
+            if !literalTerms.isEmpty, path.base == 0, path.steps.isEmpty,
+                case .attribute(let name, let type) = path.terminal,
+                literalTerms.contains(.init(attribute: name, test: test)),
+                let text = PartialIndex.literal(try value(path), test, type)
+            {
+                return text
+            }
             let (path, test) = Self.canonical(path, test)
             return self.test(try value(path), path.type, test, isColumn: path.isColumn)
         case .computed(let expression, let test):

@@ -15,6 +15,8 @@ struct SQLBuilder {
     private var values: [PropertyValue] = []
     /// Of a grouped fetch, what names in having and order stand for.
     var columnExpressions: [String] = []
+    /// The tests of the fetch's own objects that are written with their constants: see ``PartialIndex``.
+    var literalTerms = Set<PartialIndex.Term>()
     /// Whether the fetch is of a few objects that it names, so that to-manys are asked for each.
     var isNarrow = false
 

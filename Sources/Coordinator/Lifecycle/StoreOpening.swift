@@ -126,7 +126,7 @@ enum StoreOpening {
     /// there is nothing to migrate, but what stands for missing values must stay.
     ///
     /// - Returns: the migration whose tables are done, where there was one, and the roots of the
-    ///   entities whose derived attributes are to be computed.
+    ///   entities that have derived attributes yet to be computed.
     private static func adopt(
         _ model: ManagedObjectModel, _ migration: ModelMigration, in database: Database,
         path: String
@@ -175,7 +175,7 @@ enum StoreOpening {
     private struct Beginning {
         let path: String
         let remainder: StoreMigration.Remainder?
-        /// The roots of entities whose derived attributes are to be computed.
+        /// The roots of entities that have derived attributes yet to be computed.
         let unfilled: Set<String>
         let isNew: Bool
         let minimumIncarnation: UInt64

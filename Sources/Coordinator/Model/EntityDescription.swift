@@ -1,16 +1,38 @@
 public import Merge
 
-/// An index that the application asks for.
+/// An index that the application asks for, as NSFetchIndexDescription. No part of the version hash.
 public struct IndexDescription: Hashable, Sendable {
+    /// A property of an index, as NSFetchIndexElementDescription.
+    public struct Element: Hashable, Sendable, ExpressibleByStringLiteral {
+        /// The stored or derived attribute, or the to-one.
+        public var property: String
+        /// Whether the index begins with the least.
+        public var isAscending: Bool
+
+        /// Describes an element.
+        public init(_ property: String, ascending: Bool = true) {
+            self.property = property
+            isAscending = ascending
+        }
+
+        /// Describes an element that begins with the least.
+        public init(stringLiteral value: String) { self.init(value) }
+    }
+
     /// The index's name, unique within its entity.
     public var name: String
     /// The properties indexed, in order.
-    public var elements: [String]
+    public var elements: [Element]
+    /// Which objects it holds, as a predicate's format: comparisons of the entity's own stored
+    /// attributes with constants, with AND, OR and NOT. A fetch can use it where its own predicate
+    /// has these comparisons, joined by AND. Nil for all objects.
+    public var predicate: String?
 
     /// Describes an index.
-    public init(name: String, elements: [String]) {
+    public init(name: String, elements: [Element], predicate: String? = nil) {
         self.name = name
         self.elements = elements
+        self.predicate = predicate
     }
 }
 

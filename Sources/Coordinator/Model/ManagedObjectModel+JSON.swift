@@ -84,13 +84,25 @@ extension EntityDescription {
         builder.add(
             "uniquenessConstraints",
             uniquenessConstraints.map { .array($0.map { .string($0) }) })
-        builder.add(
-            "indexes",
-            indexes.map {
-                ["name": .string($0.name), "elements": .array($0.elements.map { .string($0) })]
-            })
+        builder.add("indexes", indexes.map { $0.jsonValue() })
         builder.addCommon(
             renaming: renamingIdentifier, modifier: hashModifier, userInfo: userInfo)
+        return .object(builder.object)
+    }
+}
+
+extension IndexDescription {
+    fileprivate func jsonValue() -> JSONValue {
+        var builder = ModelJSONBuilder()
+        builder.add("name", name)
+        builder.add(
+            "elements",
+            elements.map { element in
+                element.isAscending
+                    ? .string(element.property)
+                    : ["property": .string(element.property), "ascending": .boolean(false)]
+            })
+        builder.add("predicate", predicate)
         return .object(builder.object)
     }
 }

@@ -18,11 +18,38 @@ public final class ManagedObjectModel: Sendable, Hashable {
     public let modelHash: [UInt8]
 
     private let positions: [String: Int]
+    /// The terms of indexes that hold some objects only, by the root of their entities.
+    private let partialTerms: [String: Set<PartialIndex.Term>]
 
     /// Checks and resolves entities.
     ///
     /// - Throws: ``ModelError`` that names entity, property and reason.
-    public init(entities descriptions: [EntityDescription]) throws(ModelError) {
+    public convenience init(entities descriptions: [EntityDescription]) throws(ModelError) {
+        let plain = try ManagedObjectModel(descriptions, partialTerms: [:])
+        var terms: [String: Set<PartialIndex.Term>] = [:]
+        for entity in plain.entities {
+            for index in entity.indexes {
+                guard let partial = try PartialIndex(index, of: entity, in: plain) else { continue }
+                terms[entity.root, default: []].formUnion(partial.terms)
+            }
+        }
+        self.init(plain, partialTerms: terms)
+    }
+
+    private init(_ plain: ManagedObjectModel, partialTerms: [String: Set<PartialIndex.Term>]) {
+        descriptions = plain.descriptions
+        entities = plain.entities
+        links = plain.links
+        positions = plain.positions
+        versionHash = plain.versionHash
+        modelHash = plain.modelHash
+        self.partialTerms = partialTerms
+    }
+
+    private init(
+        _ descriptions: [EntityDescription], partialTerms: [String: Set<PartialIndex.Term>]
+    ) throws(ModelError) {
+        self.partialTerms = partialTerms
         self.descriptions = descriptions.sorted {
             $0.name.utf8.lexicographicallyPrecedes($1.name.utf8)
         }
@@ -33,6 +60,11 @@ public final class ManagedObjectModel: Sendable, Hashable {
             uniqueKeysWithValues: resolver.entities.enumerated().map { ($1.name, $0) })
         versionHash = ModelHash.versionHash(self.descriptions)
         modelHash = ModelHash.modelHash(self.descriptions, versionHash)
+    }
+
+    /// The terms of the indexes over an entity's table that hold some objects only.
+    func partialTerms(of entity: Entity) -> Set<PartialIndex.Term> {
+        partialTerms.isEmpty ? [] : partialTerms[entity.root] ?? []
     }
 
     /// The entity of that name, or nil.

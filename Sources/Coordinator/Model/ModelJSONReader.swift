@@ -147,10 +147,7 @@ struct ModelJSONReader {
             try place.texts(element, "uniquenessConstraints")
         }
         let indexes = try place.list("indexes").map { element throws(ModelError) in
-            let index = try Place("\(place.name) index", element, keys: ["name", "elements"])
-            return IndexDescription(
-                name: try index.required("name"),
-                elements: try index.texts(index.value("elements") ?? .null, "elements"))
+            try self.index(element, of: place)
         }
         return EntityDescription(
             try place.required("name"), parent: try place.text("parent"),
@@ -160,6 +157,32 @@ struct ModelJSONReader {
             uniquenessConstraints: constraints, indexes: indexes,
             renamingIdentifier: try place.text("renamingIdentifier"),
             hashModifier: try place.text("hashModifier"), userInfo: try place.userInfo())
+    }
+
+    private static func index(
+        _ value: JSONValue, of place: Place
+    ) throws(ModelError) -> IndexDescription {
+        let index = try Place(
+            "\(place.name) index", value, keys: ["name", "elements", "predicate"])
+        var elements: [IndexDescription.Element] = []
+        guard let values = index.value("elements")?.array else {
+            throw index.wrong("elements", "a list of names")
+        }
+        for value in values {
+            if let name = value.string {
+                elements.append(.init(name))
+                continue
+            }
+            let element = try Place(
+                "\(index.name) element", value, keys: ["property", "ascending"])
+            elements.append(
+                .init(
+                    try element.required("property"),
+                    ascending: try element.truth("ascending", default: true)))
+        }
+        return IndexDescription(
+            name: try index.required("name"), elements: elements,
+            predicate: try index.text("predicate"))
     }
 
     private static func attribute(_ place: Place) throws(ModelError) -> AttributeDescription {

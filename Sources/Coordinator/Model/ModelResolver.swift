@@ -205,7 +205,8 @@ struct ModelResolver {
         }
         for attribute in description.attributes {
             try check(
-                attribute, of: attributes, relationships, place:
+                attribute, of: attributes, relationships,
+                place:
                     "\(description.name).\(attribute.name)")
         }
         try check(
@@ -244,8 +245,8 @@ struct ModelResolver {
                 throw ModelError(place, "it has more than \(Self.maximumColumns) elements")
             }
             for element in index.elements
-            where !columns.contains(element) {
-                throw ModelError(place, "\(element) is not stored")
+            where !columns.contains(element.property) {
+                throw ModelError(place, "\(element.property) is not stored")
             }
         }
     }

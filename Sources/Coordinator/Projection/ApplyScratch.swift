@@ -39,7 +39,7 @@ struct ApplyScratch {
     /// one it inherits from; counted when all that a transaction writes is written.
     var recounted: [RowID: EntityTable] = [:]
 
-    /// Rows whose derived attributes may look into a to-many that leads elsewhere than before, each
+    /// Rows with derived attributes that look into a to-many which may lead elsewhere than before, each
     /// with the root of its entity; computed when all that a transaction writes is written.
     var derivedOwners: [RowID: String] = [:]
 

@@ -96,7 +96,7 @@ struct DerivedAttributeWriter: StorePart {
         group.updated.append(ManagedObjectID(entityName: table.entity.name, row: row))
     }
 
-    /// Computes all derived attributes of all rows, of hierarchies whose columns are new.
+    /// Computes all derived attributes of all rows, where the columns are new.
     func fill(_ roots: Set<String>) throws {
         for table in tables.values.sorted(by: { $0.code < $1.code })
         where roots.contains(table.entity.root) && !table.entity.isAbstract {

@@ -1,6 +1,6 @@
 import Merge
 
-/// The columns of an entity's derived attributes: what fills them, and whose rows they hang on.
+/// The columns of an entity's derived attributes: what fills them, and which rows they hang on.
 ///
 /// Those of a row's own values are written with the row. Those that look into a to-many are computed
 /// where what it leads to has changed.
@@ -23,7 +23,7 @@ struct DerivedColumns: Sendable {
         let value: String
     }
 
-    /// A to-one whose other side looks at the rows of an entity.
+    /// A to-one with another side that looks at the rows of an entity.
     struct Reference: Sendable {
         let position: Int
         /// The root of what it leads to.
@@ -32,7 +32,7 @@ struct DerivedColumns: Sendable {
         var summed: Set<Int>
     }
 
-    /// A link whose far side looks at the rows of an entity.
+    /// A link with a far side that looks at the rows of an entity.
     struct Link: Sendable {
         let link: ManagedObjectModel.Link
         /// The end that the rows are at.

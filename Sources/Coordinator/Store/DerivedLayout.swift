@@ -26,7 +26,10 @@ enum DerivedLayout {
         for (root, attributes) in attributes(of: model, roots) {
             let names = Set(attributes.map(\.name))
             for entity in model.entities where entity.root == root {
-                for index in entity.indexes where !names.isDisjoint(with: index.elements) {
+                for index in entity.indexes
+                where !names.isDisjoint(
+                    with: index.elements.map(\.property))
+                {
                     let name = EntityTable.quote("\(entity.name).\(index.name)")
                     try database.execute(sql: "DROP INDEX IF EXISTS \(name)")
                 }

@@ -164,36 +164,44 @@ enum StoreLayout {
                         PRIMARY KEY (source, target)) WITHOUT ROWID, STRICT;
                     """)
         }
-        for (name, index) in indexes(of: model).sorted(by: { $0.key < $1.key }) {
-            let columns = index.columns.map(EntityTable.quote).joined(separator: ", ")
+        for (name, index) in try indexes(of: model).sorted(by: { $0.key < $1.key }) {
             try database.execute(
-                sql: "CREATE INDEX IF NOT EXISTS \(EntityTable.quote(name)) "
-                    + "ON \(EntityTable.quote(index.table)) (\(columns))")
+                sql: "CREATE INDEX IF NOT EXISTS \(EntityTable.quote(name)) ON \(index.sql)")
         }
     }
 
     /// An index over a table of a model's, other than those of constraints.
     private struct Index: Hashable {
         let table: String
-        let columns: [String]
+        /// What comes after ON in the statement that makes it.
+        let sql: String
+
+        init(_ table: String, _ columns: [String], where condition: String? = nil) {
+            self.table = table
+            sql =
+                "\(EntityTable.quote(table)) (\(columns.joined(separator: ", ")))"
+                + (condition.map { " WHERE \($0)" } ?? "")
+        }
     }
 
     /// The indexes that a model's tables have, by name.
-    private static func indexes(of model: ManagedObjectModel) -> [String: Index] {
+    private static func indexes(of model: ManagedObjectModel) throws -> [String: Index] {
         var result: [String: Index] = [:]
         for entity in model.entities {
             for property in entity.properties where property.isReference {
                 result["_index.\(entity.root).\(property.name)"] = Index(
-                    table: entity.root, columns: [property.name])
+                    entity.root, [EntityTable.quote(property.name)])
             }
             for index in entity.indexes {
                 result["\(entity.name).\(index.name)"] = Index(
-                    table: entity.root, columns: index.elements)
+                    entity.root,
+                    index.elements.map {
+                        EntityTable.quote($0.property) + ($0.isAscending ? "" : " DESC")
+                    }, where: try PartialIndex(index, of: entity, in: model)?.sql)
             }
         }
         for link in model.links {
-            result["_index." + link.name] = Index(
-                table: link.name, columns: ["target", "source"])
+            result["_index." + link.name] = Index(link.name, ["\"target\"", "\"source\""])
         }
         return result
     }
@@ -201,18 +209,15 @@ enum StoreLayout {
     /// Drops the indexes that a model has not, or has in another form. What is new may have their
     /// names: of tables too, which SQLite keeps with those of indexes.
     static func dropIndexes(notOf model: ManagedObjectModel, in database: Database) throws {
-        let wanted = indexes(of: model)
+        let wanted = try indexes(of: model)
         let statement = try database.prepared(
-            "SELECT name, tbl_name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL "
+            "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL "
                 + "AND substr(tbl_name, 1, 1) <> '_' "
                 + "AND substr(name, 1, 5) <> '_key.' AND instr(name, '.') > 0 ORDER BY name")
-        var found: [(name: String, table: String)] = []
+        var found: [(name: String, sql: String)] = []
         while try statement.step() { found.append((statement.text(0), statement.text(1))) }
-        for (name, table) in found {
-            let columns = try String.fetchAll(
-                database, sql: "SELECT name FROM pragma_index_info(?) ORDER BY seqno",
-                arguments: [name])
-            if wanted[name] == Index(table: table, columns: columns) { continue }
+        for (name, sql) in found {
+            if let wanted = wanted[name], sql.hasSuffix(" ON \(wanted.sql)") { continue }
             try database.execute(sql: "DROP INDEX \(EntityTable.quote(name))")
         }
     }

@@ -103,8 +103,11 @@ package struct SaveOperation: Sendable {
     /// The version the caller fetched. Without it the operation is made against whatever the
     /// store holds: last write wins, by choice.
     package var version: RowVersion?
-    /// The values the caller fetched, in canonical order; nil where it keeps none.
-    package var snapshot: [PropertyValue]?
+    /// The values the caller fetched, in canonical order; nil where it keeps none. What the store
+    /// computes is left out.
+    package var snapshot: [PropertyValue]? {
+        didSet { snapshot = Self.written(snapshot, of: entity) }
+    }
     /// Whether the write resolves unresolved conflicts of what it writes; of a delete also of
     /// what its delete rules take along.
     package var resolves: Bool
@@ -139,12 +142,16 @@ package struct SaveOperation: Sendable {
         self.values = values
         self.relationships = relationships
         self.version = version
-        // A save is of what is written: what the store computes is left out.
-        self.snapshot = snapshot.map {
-            $0.count > entity.properties.count ? Array($0.prefix(entity.properties.count)) : $0
-        }
+        self.snapshot = Self.written(snapshot, of: entity)
         self.resolves = resolves
         self.name = name
+    }
+
+    private static func written(
+        _ columns: [PropertyValue]?, of entity: ManagedObjectModel.Entity
+    ) -> [PropertyValue]? {
+        guard let columns, columns.count > entity.properties.count else { return columns }
+        return Array(columns.prefix(entity.properties.count))
     }
 }
 

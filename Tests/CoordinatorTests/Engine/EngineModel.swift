@@ -85,7 +85,8 @@ enum EngineModel {
             ],
             relationships: [.init("keeper", to: "Person", inverse: "animals")]),
         EntityDescription(
-            "Dog", parent: "Animal", attributes: [
+            "Dog", parent: "Animal",
+            attributes: [
                 .init("bark", .integer64),
                 .init("enemyCount", .integer64, derivation: .count(relationship: "enemies")),
             ],

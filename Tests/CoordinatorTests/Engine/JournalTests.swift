@@ -237,7 +237,8 @@ import Testing
             try a.change(first, ["number": .string("1")]),
             try a.change(second, ["holder": .reference(person.row)]))
         let told = result.rows.first { $0.objectID == first }?.values
-        #expect(try told == a.row(first)?.values)
+        let count = try a.entity("Note").properties.count
+        #expect(try told == a.row(first).map { Array($0.values.prefix(count)) })
         #expect(try a.value(first, "holder") == .null)
     }
 

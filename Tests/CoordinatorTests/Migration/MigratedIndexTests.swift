@@ -12,7 +12,9 @@ struct MigratedIndexTests {
             EntityDescription(
                 "Person", attributes: [.init("name", .string), .init("mail", .string)],
                 relationships: friends.map { [$0] } ?? [],
-                indexes: index.map { [IndexDescription(name: $0.name, elements: [$0.element])] }
+                indexes: index.map {
+                    [IndexDescription(name: $0.name, elements: [.init($0.element)])]
+                }
                     ?? []))
     }
 

@@ -80,7 +80,8 @@ struct DerivedAttributeTests {
             ])
         try node.insert(
             "Item", ["price": .decimal("0.2"), "folder": .reference(folder.row)])
-        let label = try node.insert("Label", ["worth": .integer(7)], [.add(folder.row, to: "folders")])
+        let label = try node.insert(
+            "Label", ["worth": .integer(7)], [.add(folder.row, to: "folders")])
         #expect(try node.value(folder, "itemCount") == .integer(2))
         #expect(try node.value(folder, "amount") == .integer(3))
         #expect(try node.value(folder, "price") == .decimal("0.3"))
@@ -223,7 +224,8 @@ struct DerivedAttributeTests {
         let folder = try node.insert("Folder", ["name": .string("É")])
         try node.insert("Item", ["amount": .integer(4), "folder": .reference(folder.row)])
         let whole = try Self.model(
-            Self.all, indexes: [IndexDescription(name: "byCount", elements: ["itemCount", "lower"])])
+            Self.all,
+            indexes: [IndexDescription(name: "byCount", elements: ["itemCount", "lower"])])
         #expect(plain.modelHash == whole.modelHash)
         try node.migrate(to: whole, .none)
         #expect(try node.value(folder, "canonicalName") == .string("e"))
@@ -263,7 +265,9 @@ struct DerivedAttributeTests {
                         "items", to: "Item", inverse: "folder", isToMany: true, deleteRule: .nullify
                     )
                 ],
-                indexes: [IndexDescription(name: "byPieces", elements: ["pieces", "canonicalName"])],
+                indexes: [
+                    IndexDescription(name: "byPieces", elements: ["pieces", "canonicalName"])
+                ],
                 renamingIdentifier: "Folder"),
             EntityDescription(
                 "Item", mergePolicy: .mergeByPropertyObjectTrump,
@@ -299,7 +303,8 @@ struct DerivedAttributeTests {
         let node = try EngineNode(Self.model())
         let folder = try node.insert("Folder")
         try node.insert("Item", ["amount": .integer(.max), "folder": .reference(folder.row)])
-        let item = try node.insert("Item", ["amount": .integer(1), "folder": .reference(folder.row)])
+        let item = try node.insert(
+            "Item", ["amount": .integer(1), "folder": .reference(folder.row)])
         #expect(try node.value(folder, "amount") == .null)
         try node.update(item, ["folder": .null])
         #expect(try node.value(folder, "amount") == .integer(.max))
@@ -310,14 +315,18 @@ struct DerivedAttributeTests {
         let wrong: [(AttributeDescription, String)] = [
             (.init("d", .string, derivation: .canonical("none")), "no text attribute"),
             (.init("d", .integer64, derivation: .lowercase("name")), "is of type string"),
-            (.init("d", .string, derivation: .count(relationship: "items")), "is of type integer64"),
+            (
+                .init("d", .string, derivation: .count(relationship: "items")),
+                "is of type integer64"
+            ),
             (.init("d", .integer64, derivation: .count(relationship: "name")), "no to-many"),
             (
                 .init("d", .double, derivation: .sum(relationship: "items", attribute: "amount")),
                 "is of type integer64"
             ),
             (
-                .init("d", .integer64, derivation: .sum(relationship: "items", attribute: "folder")),
+                .init(
+                    "d", .integer64, derivation: .sum(relationship: "items", attribute: "folder")),
                 "no number of Item"
             ),
             (.init("d", .string, derivation: .now), "is of type date"),
