@@ -42,7 +42,7 @@ struct FetchCommand: Measurement {
                 try lists(coordinator, path), try memory(coordinator, path),
                 try relationships(coordinator), try pages(coordinator),
                 try findOrCreate(coordinator), try toManys(coordinator),
-            ]
+            ] + (try derived(workspace))
         }
     }
 
@@ -119,7 +119,7 @@ struct FetchCommand: Measurement {
     }
 
     /// Rounds of several contenders, which take turns.
-    private func rounds(_ bodies: [() throws -> Void]) throws -> [[Double]] {
+    func rounds(_ bodies: [() throws -> Void]) throws -> [[Double]] {
         var times = [[Double]](repeating: [], count: bodies.count)
         for body in bodies { try body() }
         for _ in 0..<common.rounds {
@@ -131,7 +131,7 @@ struct FetchCommand: Measurement {
     }
 
     /// The median of the ratios of pairs.
-    private static func ratio(_ times: [Double], _ others: [Double]) -> Double {
+    static func ratio(_ times: [Double], _ others: [Double]) -> Double {
         Figures.median(zip(times, others).map { $0 / $1 })
     }
 

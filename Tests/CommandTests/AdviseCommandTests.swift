@@ -26,7 +26,7 @@ struct AdviseCommandTests {
             #expect(lines.first == "ENTITY\tINDEX\tREQUESTS\tMS\tBYTES")
             #expect(lines.dropFirst().first?.hasPrefix("Person\tname, age\t0\t0\t") == true)
             #expect(
-                lines.contains(#"Person: {"name":"byNameAge","elements":["name","age"]}"#))
+                lines.contains(#"Person: {"name":"byNameAge","elements":["name","-age"]}"#))
             #expect(lines.contains("  name = ?, sorted by -age"))
             #expect(lines.contains("    now   SCAN t0"))
             #expect(

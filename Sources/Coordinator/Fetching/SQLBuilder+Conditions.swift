@@ -215,7 +215,7 @@ extension SQLBuilder {
 
     /// A test that ignores case and diacritics, made of the derived attribute that lacks them where
     /// there is one: an index over that serves it.
-    private static func canonical(
+    static func canonical(
         _ path: ResolvedPath, _ test: ValueTest
     ) -> (path: ResolvedPath, test: ValueTest) {
         guard let name = path.canonicalName, let plain = test.ofCanonical else {

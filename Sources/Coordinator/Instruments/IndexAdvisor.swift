@@ -17,7 +17,7 @@ struct IndexAdvisor {
     /// entities of the hierarchy too.
     private struct Found {
         let entity: ManagedObjectModel.Entity
-        let columns: [String]
+        let columns: [IndexDescription.Element]
         var requests: [ObservedRequest]
     }
 
@@ -71,20 +71,23 @@ struct IndexAdvisor {
     }
 
     /// Lists of properties that may serve a shape: those compared for equality, then one range or what
-    /// is sorted by.
+    /// is sorted by, in the directions asked for.
     ///
     /// - Parameter uses: how many requests compare each for equality. The most used come first, so that
     ///   one index serves requests for some of them too.
     static func candidates(
         for shape: RequestShape, _ uses: [String: UInt64]
-    ) -> [[String]] {
-        let equal = shape.equal.sorted { (uses[$1] ?? 0, $0) < (uses[$0] ?? 0, $1) }
-        func adding(_ names: [String]) -> [String] {
-            equal + names.filter { !equal.contains($0) }
+    ) -> [[IndexDescription.Element]] {
+        let names = shape.equal.sorted { (uses[$1] ?? 0, $0) < (uses[$0] ?? 0, $1) }
+        let equal = names.map { IndexDescription.Element($0) }
+        func adding(_ elements: [IndexDescription.Element]) -> [IndexDescription.Element] {
+            equal + elements.filter { !names.contains($0.property) }
         }
-        let lists =
-            [adding(shape.sort.map(\.property))] + shape.ranged.map { adding([$0]) } + [equal]
-        var result: [[String]] = []
+        let sort = shape.sort.map {
+            IndexDescription.Element($0.property, ascending: $0.isAscending)
+        }
+        let lists = [adding(sort)] + shape.ranged.map { adding([.init($0)]) } + [equal]
+        var result: [[IndexDescription.Element]] = []
         for list in lists where !list.isEmpty && !result.contains(list) {
             result.append(Array(list.prefix(RequestShape.maximumColumns)))
         }
@@ -93,8 +96,9 @@ struct IndexAdvisor {
 
     /// The candidate that SQLite takes, offered all of them; nil where it takes none.
     private func chosen(
-        _ candidates: [[String]], _ entity: ManagedObjectModel.Entity, _ sql: String
-    ) throws -> [String]? {
+        _ candidates: [[IndexDescription.Element]], _ entity: ManagedObjectModel.Entity,
+        _ sql: String
+    ) throws -> [IndexDescription.Element]? {
         let known = try trial.indexes(of: entity.root)
         let candidates = candidates.filter { candidate in
             !known.contains { $0.starts(with: candidate) }
@@ -142,7 +146,8 @@ struct IndexAdvisor {
         let served = zip(found.requests, zip(before, after)).map {
             IndexAdvice.Served(request: $0, planBefore: $1.0, planAfter: $1.1)
         }
-        let bytes = try reader.meanKeyBytes(of: found.entity, index.elements, sampling: Self.sample)
+        let bytes = try reader.meanKeyBytes(
+            of: found.entity, index.elements.map(\.property), sampling: Self.sample)
         return IndexAdvice(
             entity: found.entity.name, index: index,
             served: served.sorted {
@@ -153,7 +158,9 @@ struct IndexAdvisor {
 
     /// A name that an entity has for no index yet, such as `byNameAge`.
     private func name(of found: Found, _ others: Set<String>) -> String {
-        let words = found.columns.map { $0.prefix(1).uppercased() + $0.dropFirst() }
+        let words = found.columns.map {
+            $0.property.prefix(1).uppercased() + $0.property.dropFirst()
+        }
         // The model's bound for names, with room for a number.
         let base = String(("by" + words.joined()).prefix(100))
         // Tables of links are named as indexes are.

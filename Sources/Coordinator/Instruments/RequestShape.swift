@@ -1,7 +1,8 @@
 /// What a request asks of an entity's rows, without its constants: what an index could help.
 ///
 /// Only comparisons count that all must hold, of the entity's own to-ones and attributes, derived ones
-/// included. What is folded ([c], [d]), calculated, or reached through a relationship is left out.
+/// included. What is folded ([c], [d]) counts where a derived attribute has it without case and diacritics;
+/// what is calculated, or reached through a relationship, is left out.
 public struct RequestShape: Hashable, Sendable, CustomStringConvertible {
     /// A key that rows are sorted or grouped by.
     public struct SortKey: Hashable, Sendable {
@@ -53,6 +54,7 @@ public struct RequestShape: Hashable, Sendable, CustomStringConvertible {
         switch predicate {
         case .and(let parts): for part in parts { note(part) }
         case .test(let path, let test):
+            let (path, test) = SQLBuilder.canonical(path, test)
             guard let name = path.ownColumn, let isEquality = test.isEquality else { return }
             if isEquality {
                 Self.insert(name, &equal)

@@ -3,7 +3,9 @@ public import Merge
 /// An index that the application asks for, as NSFetchIndexDescription. No part of the version hash.
 public struct IndexDescription: Hashable, Sendable {
     /// A property of an index, as NSFetchIndexElementDescription.
-    public struct Element: Hashable, Sendable, ExpressibleByStringLiteral {
+    public struct Element: Hashable, Sendable, ExpressibleByStringInterpolation,
+        CustomStringConvertible
+    {
         /// The stored or derived attribute, or the to-one.
         public var property: String
         /// Whether the index begins with the least.
@@ -15,8 +17,15 @@ public struct IndexDescription: Hashable, Sendable {
             isAscending = ascending
         }
 
-        /// Describes an element that begins with the least.
-        public init(stringLiteral value: String) { self.init(value) }
+        /// Describes an element as a model in JSON has it: with a minus in front it is descending.
+        public init(stringLiteral value: String) {
+            self.init(
+                value.hasPrefix("-") ? String(value.dropFirst()) : value,
+                ascending: !value.hasPrefix("-"))
+        }
+
+        /// The property, with a minus in front where the index begins with the greatest.
+        public var description: String { (isAscending ? "" : "-") + property }
     }
 
     /// The index's name, unique within its entity.
@@ -84,4 +93,9 @@ public struct EntityDescription: Hashable, Sendable {
         self.hashModifier = hashModifier
         self.userInfo = userInfo
     }
+}
+
+extension IndexDescription.Element {
+    /// The column, as an index's statement names it.
+    var sql: String { EntityTable.quote(property) + (isAscending ? "" : " DESC") }
 }

@@ -92,16 +92,11 @@ extension EntityDescription {
 }
 
 extension IndexDescription {
-    fileprivate func jsonValue() -> JSONValue {
+    /// The index as a model in JSON has it.
+    package func jsonValue() -> JSONValue {
         var builder = ModelJSONBuilder()
         builder.add("name", name)
-        builder.add(
-            "elements",
-            elements.map { element in
-                element.isAscending
-                    ? .string(element.property)
-                    : ["property": .string(element.property), "ascending": .boolean(false)]
-            })
+        builder.add("elements", elements.map { .string($0.description) })
         builder.add("predicate", predicate)
         return .object(builder.object)
     }

@@ -164,24 +164,10 @@ struct ModelJSONReader {
     ) throws(ModelError) -> IndexDescription {
         let index = try Place(
             "\(place.name) index", value, keys: ["name", "elements", "predicate"])
-        var elements: [IndexDescription.Element] = []
-        guard let values = index.value("elements")?.array else {
-            throw index.wrong("elements", "a list of names")
-        }
-        for value in values {
-            if let name = value.string {
-                elements.append(.init(name))
-                continue
-            }
-            let element = try Place(
-                "\(index.name) element", value, keys: ["property", "ascending"])
-            elements.append(
-                .init(
-                    try element.required("property"),
-                    ascending: try element.truth("ascending", default: true)))
-        }
+        let elements = try index.texts(index.value("elements") ?? .null, "elements")
         return IndexDescription(
-            name: try index.required("name"), elements: elements,
+            name: try index.required("name"),
+            elements: elements.map { IndexDescription.Element(stringLiteral: $0) },
             predicate: try index.text("predicate"))
     }
 

@@ -51,16 +51,20 @@ final class IndexTrial {
     }
 
     /// The columns of each index that a table has.
-    func indexes(of table: String) throws -> [[String]] {
+    func indexes(of table: String) throws -> [[IndexDescription.Element]] {
         try scratch.read { database in
             try String.fetchAll(
                 database, sql: "SELECT name FROM pragma_index_list(?) WHERE partial = 0",
                 arguments: [table]
             ).map { name in
-                try String.fetchAll(
+                try Row.fetchAll(
                     database,
-                    sql: "SELECT coalesce(name, '') FROM pragma_index_info(?) ORDER BY seqno",
-                    arguments: [name])
+                    sql: """
+                        SELECT coalesce(name, ''), "desc" FROM pragma_index_xinfo(?)
+                        WHERE key ORDER BY seqno
+                        """,
+                    arguments: [name]
+                ).map { IndexDescription.Element($0[0], ascending: $0[1] == 0) }
             }
         }
     }
@@ -69,7 +73,7 @@ final class IndexTrial {
     ///
     /// - Parameter indexes: over columns, in order, as a store would make them.
     func with<Result>(
-        _ indexes: [(name: String, columns: [String])], on table: String,
+        _ indexes: [(name: String, columns: [IndexDescription.Element])], on table: String,
         _ body: () throws -> Result
     ) throws -> Result {
         defer {
@@ -82,7 +86,7 @@ final class IndexTrial {
         }
         try scratch.write { database in
             for index in indexes {
-                let columns = index.columns.map(EntityTable.quote).joined(separator: ", ")
+                let columns = index.columns.map(\.sql).joined(separator: ", ")
                 try database.execute(
                     sql: "CREATE INDEX \(EntityTable.quote(index.name)) "
                         + "ON \(EntityTable.quote(table)) (\(columns))")

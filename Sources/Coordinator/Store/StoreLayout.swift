@@ -194,10 +194,8 @@ enum StoreLayout {
             }
             for index in entity.indexes {
                 result["\(entity.name).\(index.name)"] = Index(
-                    entity.root,
-                    index.elements.map {
-                        EntityTable.quote($0.property) + ($0.isAscending ? "" : " DESC")
-                    }, where: try PartialIndex(index, of: entity, in: model)?.sql)
+                    entity.root, index.elements.map(\.sql),
+                    where: try PartialIndex(index, of: entity, in: model)?.sql)
             }
         }
         for link in model.links {

@@ -203,7 +203,7 @@ struct ContextPolicyChecker: Checker {
         mayReturn: (Int, String) -> Bool
     ) {
         guard let entity = model.entity(named: object.id.entityName),
-            expected.count == entity.properties.count, found.values.count == expected.count
+            expected.count == entity.columns.count, found.values.count == expected.count
         else {
             findings.note("values", "\(place) \(object.id): the snapshots have other properties")
             return

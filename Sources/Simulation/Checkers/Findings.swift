@@ -67,8 +67,8 @@ enum Telling {
         where position < expected.values.count
             && expected.values[position] != found.values[position]
         {
-            let properties = entity?.properties ?? []
-            let name = position < properties.count ? properties[position].name : "\(position)"
+            let columns = entity?.columns ?? []
+            let name = position < columns.count ? columns[position].name : "\(position)"
             return "\(found.objectID).\(name): expected \(value(expected.values[position])), "
                 + "found \(value(found.values[position]))"
         }

@@ -143,10 +143,10 @@ struct OracleChecker: Checker {
         _ row: RowSnapshot, _ entity: ManagedObjectModel.Entity, _ oracle: ReferenceModel,
         _ node: Int
     ) {
-        guard row.values.count == entity.properties.count else {
+        guard row.values.count == entity.columns.count else {
             findings.note(
                 "value",
-                "\(Telling.node(node)) \(row.objectID): expected \(entity.properties.count) "
+                "\(Telling.node(node)) \(row.objectID): expected \(entity.columns.count) "
                     + "values, found \(row.values.count)")
             return
         }

@@ -32,6 +32,10 @@ struct ModelWalk {
 
     private init(_ model: ManagedObjectModel, _ generator: SeededGenerator) {
         entities = model.descriptions
+        // They go with the first step: what they are made of may be renamed or dropped.
+        for entity in entities.indices {
+            entities[entity].attributes.removeAll { $0.derivation != nil }
+        }
         first = entities
         self.generator = generator
     }

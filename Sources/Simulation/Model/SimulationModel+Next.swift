@@ -88,6 +88,25 @@ extension SimulationModel {
             if let policy = next.policies[name] { entities[place].mergePolicy = policy }
             entities[place].attributes += additions[name] ?? []
         }
+        for place in entities.indices { follow(&entities[place]) }
         entities.append(extra)
+    }
+
+    /// Derived attributes follow the new names of what they are made of.
+    private static func follow(_ entity: inout EntityDescription) {
+        for place in entity.attributes.indices {
+            switch entity.attributes[place].derivation {
+            case .canonical(let key):
+                entity.attributes[place].derivation = .canonical(
+                    renamed[entity.name]?[key] ?? key)
+            case .sum(let relationship, let key):
+                guard
+                    let owner = entity.relationships.first(where: { $0.name == relationship })
+                else { continue }
+                entity.attributes[place].derivation = .sum(
+                    relationship: relationship, attribute: renamed[owner.destination]?[key] ?? key)
+            default: continue
+            }
+        }
     }
 }

@@ -142,7 +142,8 @@ enum SimulationModel {
             return overrides[next % overrides.count]
         }
         for place in entities.indices where isFine(entities[place]) {
-            for attribute in entities[place].attributes.indices {
+            for attribute in entities[place].attributes.indices
+            where entities[place].attributes[attribute].derivation == nil {
                 entities[place].attributes[attribute].mergePolicy = draw()
             }
             for relationship in entities[place].relationships.indices
@@ -202,11 +203,21 @@ enum SimulationModel {
             ])
     }
 
-    /// A to-many with its delete rule, and many-to-manys between two entities and within one.
+    /// A to-many with its delete rule, and many-to-manys between two entities and within one. Derived
+    /// attributes look into all of them.
     private static func shelf(_ choices: Choices) -> [EntityDescription] {
         [
             EntityDescription(
-                "Folder", attributes: [AttributeDescription("text", .string)],
+                "Folder",
+                attributes: [
+                    AttributeDescription("text", .string),
+                    AttributeDescription(
+                        "noteCount", .integer64, derivation: .count(relationship: "notes")),
+                    AttributeDescription(
+                        "total", .integer64,
+                        derivation: .sum(relationship: "notes", attribute: "count")),
+                    AttributeDescription("canonical", .string, derivation: .canonical("text")),
+                ],
                 relationships: [
                     RelationshipDescription(
                         "notes", to: "Note", inverse: "folder", isToMany: true,
@@ -217,13 +228,22 @@ enum SimulationModel {
                 attributes: [
                     AttributeDescription("text", .string),
                     AttributeDescription("count", .integer64),
+                    AttributeDescription("saved", .date, derivation: .now),
                 ],
                 relationships: [
                     RelationshipDescription("folder", to: "Folder", inverse: "notes"),
                     RelationshipDescription("tags", to: "Tag", inverse: "notes", isToMany: true),
                 ]),
             EntityDescription(
-                "Tag", attributes: [AttributeDescription("text", .string)],
+                "Tag",
+                attributes: [
+                    AttributeDescription("text", .string),
+                    AttributeDescription(
+                        "total", .integer64,
+                        derivation: .sum(relationship: "notes", attribute: "count")),
+                    AttributeDescription(
+                        "likes", .integer64, derivation: .count(relationship: "alike")),
+                ],
                 relationships: [
                     RelationshipDescription("notes", to: "Note", inverse: "tags", isToMany: true),
                     RelationshipDescription("alike", to: "Tag", inverse: "alike", isToMany: true),

@@ -197,7 +197,7 @@ struct UniqueKeys: Workload {
         }
         guard let id = generator.choice(eclipsed), let shown = session.row(id),
             let entity = session.model.entity(named: id.entityName),
-            shown.values.count == entity.properties.count
+            shown.values.count == entity.columns.count
         else { return }
         let named = RowSnapshot(
             objectID: id, version: shown.version, values: shown.values,

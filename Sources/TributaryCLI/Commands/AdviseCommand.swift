@@ -121,7 +121,8 @@ struct AdviseCommand: AsyncParsableCommand {
             "  It takes about \(JSONRendering.bytes(index["bytes"])) for "
                 + "\(JSONRendering.brief(index["rows"])) rows. Each insert and delete, and each")
         lines.append(
-            "  update of \(elements.joined(separator: " or ")), writes one more b-tree.")
+            "  update of \(elements.map { $0.drop { $0 == "-" } }.joined(separator: " or ")), writes one more b-tree."
+        )
         return lines
     }
 

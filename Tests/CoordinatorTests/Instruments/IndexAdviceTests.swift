@@ -7,7 +7,7 @@ import Testing
 @Suite("Advice about indexes")
 struct IndexAdviceTests {
     private static func elements(_ advice: [IndexAdvice]) -> [[String]] {
-        advice.map(\.index.elements)
+        advice.map { $0.index.elements.map(\.description) }
     }
 
     private func advice(
@@ -33,6 +33,9 @@ struct IndexAdviceTests {
             Self.elements(try advice(store, "Item", where: "n BETWEEN {3, 4}", sort: "n"))
                 == [["n"]])
         #expect(Self.elements(try advice(store, "Item", sort: "p")) == [["p"]])
+        #expect(
+            Self.elements(try advice(store, "Item", where: "q == 'x'", sort: "-p", "n"))
+                == [["q", "-p", "n"]])
     }
 
     @Test("What SQLite would not use is not advised")
@@ -190,7 +193,9 @@ struct IndexAdviceTests {
     @Test("What ANALYZE has found in the store counts")
     func statistics() throws {
         var model = TestStore.peopleModel
-        model.indexes = ["age", "name"].map { IndexDescription(name: "by_\($0)", elements: [$0]) }
+        model.indexes = ["age", "name"].map {
+            IndexDescription(name: "by_\($0)", elements: [.init($0)])
+        }
         let store = try TestStore(try ManagedObjectModel(entities: [model]))
         try store.save { context in
             for number in 0..<1_000 {

@@ -20,7 +20,7 @@ struct AdviceContractTests {
             #expect(answer["observed"] == .integer(1))
             #expect(answer["indexes.0.entity"]?.string == "Person")
             let text = answer["indexes.0.index"].map { JSONWriter.text(of: $0) }
-            #expect(text == #"{"name":"byAgeName","elements":["age","name"]}"#)
+            #expect(text == #"{"name":"byAgeName","elements":["age","-name"]}"#)
             #expect(answer["indexes.0.rows"] == .integer(0))
             #expect(
                 answer["indexes.0.requests.0"]?.object?.members.map(\.key) == [
@@ -42,7 +42,7 @@ struct AdviceContractTests {
                     {"name": "age", "type": "integer64"}]}]}
                 """
             let read = try ManagedObjectModel(json: Array(model.utf8))
-            #expect(read.entity(named: "Person")?.indexes.first?.elements == ["age", "name"])
+            #expect(read.entity(named: "Person")?.indexes.first?.elements == ["age", "-name"])
             #expect(try await node.ask("GET", "/v1/advice?limit=1").status == 400)
         }
     }

@@ -22,9 +22,7 @@ package enum AdviceRenderer {
     private static func json(_ advice: IndexAdvice) -> JSONValue {
         [
             "entity": .string(advice.entity),
-            "index": [
-                "name": .string(advice.index.name), "elements": texts(advice.index.elements),
-            ],
+            "index": advice.index.jsonValue(),
             "rows": .integer(Int64(advice.rows)), "bytes": .integer(Int64(advice.bytes)),
             "requests": .array(advice.served.map(json)),
         ]
