@@ -24,7 +24,7 @@ struct AdviseCommandTests {
             #expect(shown.exitCode == 0 && shown.errors == "", "\(shown)")
             let lines = shown.output.split(separator: "\n").map(String.init)
             #expect(lines.first == "ENTITY\tINDEX\tREQUESTS\tMS\tBYTES")
-            #expect(lines.dropFirst().first?.hasPrefix("Person\tname, age\t0\t0\t") == true)
+            #expect(lines.dropFirst().first?.hasPrefix("Person\tname, -age\t0\t0\t") == true)
             #expect(
                 lines.contains(#"Person: {"name":"byNameAge","elements":["name","-age"]}"#))
             #expect(lines.contains("  name = ?, sorted by -age"))

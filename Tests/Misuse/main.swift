@@ -7,7 +7,11 @@ import Merge
 
 let model = try ManagedObjectModel(entities: [
     EntityDescription(
-        "Note", attributes: [AttributeDescription("title", .string)],
+        "Note",
+        attributes: [
+            AttributeDescription("title", .string),
+            AttributeDescription("search", .string, derivation: .canonical("title")),
+        ],
         relationships: [RelationshipDescription("folder", to: "Folder", inverse: "notes")]),
     EntityDescription(
         "Folder",
@@ -38,6 +42,7 @@ case "type":
     }
 case "relationship":
     context.performAndWait { note.setRelatedObject(note, forKey: "folder") }
+case "derived": context.performAndWait { note["search"] = "x" }
 case "queue": note["title"] = "x"
 default: exit(2)
 }

@@ -131,7 +131,7 @@ open class ManagedObject {
     ) -> [String: PropertyValue] {
         usableContext()?.objectRegistry.fire(self)
         return (keys ?? entity.properties.map(\.name)).reduce(into: [:]) { result, key in
-            if let position = entity.position(of: key) {
+            if let position = entity.columnPosition(of: key) {
                 result[key] = base(position)
                 return
             }

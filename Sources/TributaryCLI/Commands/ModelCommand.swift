@@ -44,7 +44,9 @@ struct ModelCommand: AsyncParsableCommand {
                 let policy = position.map { entity.policies.properties[$0].rawValue } ?? ""
                 table.add([
                     Table.Cell(entity.name, .cyan), Table.Cell(attribute.name),
-                    Table.Cell(attribute.type.rawValue),
+                    Table.Cell(
+                        attribute.type.rawValue
+                            + (attribute.derivation.map { " = \($0.expression)" } ?? "")),
                     Table.Cell(attribute.isOptional ? "yes" : "no"), Table.Cell(policy),
                 ])
             }

@@ -99,7 +99,7 @@ extension ContextConformanceTests {
         }
     }
 
-    @Test("CD-100: an object whose delete was saved is inserted again, with all it is given")
+    @Test("CD-100: an object that a save deleted is inserted again, with all it is given")
     func insertedAgain() throws {
         try context.performAndWait {
             let item = context.insert("Item", ["p": "a"])

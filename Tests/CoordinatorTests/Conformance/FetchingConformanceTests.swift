@@ -112,6 +112,64 @@ import Testing
         }
     }
 
+    @Test("CD-127: what is neither grouped by nor an aggregate is refused, and having by itself")
+    func grouping() throws {
+        var request = try store.request("Item")
+        request.resultType = .dictionary
+        request.propertiesToFetch = [
+            .keyPath("p"), .aggregate(name: "count", function: .count, keyPath: ""),
+        ]
+        request.propertiesToGroupBy = ["q"]
+        var alone = try store.request("Item")
+        alone.resultType = .dictionary
+        alone.propertiesToFetch = [.keyPath("p")]
+        alone.havingPredicate = try Predicate(format: "p == 'a'")
+        for refused in [request, alone] {
+            let error = #expect(throws: CoordinatorError.self) {
+                try context.performAndWait { _ = try context.fetchDictionaries(refused) }
+            }
+            #expect(error?.code == .malformed || error?.code == .invalidPredicate)
+        }
+        request.propertiesToGroupBy = ["p"]
+        #expect(try context.performAndWait { try context.fetchDictionaries(request) }.isEmpty)
+    }
+
+    @Test(
+        "CD-130: [cd] takes é for e, in the store and among pending changes",
+        arguments: [
+            "==[cd] 'CAFE'", "BEGINSWITH[cd] 'CAF'", "CONTAINS[cd] 'AFÉ'", "LIKE[cd] 'c?fe'",
+        ])
+    func folding(condition: String) throws {
+        try store.insert("Item", ["p": "Café"])
+        let folded = try store.request("Item", where: "p \(condition)")
+        let exact = try store.request(
+            "Item", where: "p \(condition.replacing("[cd]", with: ""))")
+        try context.performAndWait { () throws in
+            context.insert("Item", ["p": "cafe\u{301}"])
+            #expect(try context.fetch(folded).count == 2)
+            #expect(try context.fetch(exact).isEmpty)
+        }
+    }
+
+    @Test("CD-132: an OR across two to-manys gives each object once")
+    func eachOnce() throws {
+        try store.save { context in
+            let boss = context.insert("Person", ["name": "boss"])
+            for number in 0..<3 {
+                let book = context.insert("Book", ["title": "t\(number)"])
+                boss.add(book, toRelationship: "books")
+                let report = context.insert("Person", ["name": "r\(number)"])
+                boss.add(report, toRelationship: "reports")
+            }
+        }
+        let format = "ANY books.title BEGINSWITH 't' OR ANY reports.name BEGINSWITH 'r'"
+        try context.performAndWait {
+            let found = try context.fetch(store.request("Person", where: format))
+            #expect(found.map { $0["name"] as String? } == ["boss"])
+            #expect(try context.count(for: store.request("Person", where: format)) == 1)
+        }
+    }
+
     @Test("A predicate the model does not know is refused, pending changes or not")
     func invalidPredicate() throws {
         for isDirty in [false, true] {
