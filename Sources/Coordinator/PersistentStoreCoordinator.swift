@@ -32,6 +32,7 @@ public final class PersistentStoreCoordinator: Sendable {
     let rowCache: RowCache
     let instruments: Instruments
     let waiters = VectorWaiters()
+    let asynchronousFetches: ReadingTurns
     let pool: any DatabaseReader
     let writablePool: DatabasePool?
     let writer: GroupCommit?
@@ -67,6 +68,7 @@ public final class PersistentStoreCoordinator: Sendable {
         self.node = node
         self.options = options
         instruments = Instruments(options)
+        asynchronousFetches = ReadingTurns(ofReaders: options.readers)
         rowCache = RowCache(limit: options.rowCacheBytes)
         do {
             ownership = try StoreConnection.takeOwnership(path, options.files)
@@ -120,6 +122,7 @@ public final class PersistentStoreCoordinator: Sendable {
         storePath = path
         self.options = options
         instruments = Instruments(options)
+        asynchronousFetches = ReadingTurns(ofReaders: options.readers)
         // Another process may write to the file.
         rowCache = RowCache(limit: 0, hearsCommits: false)
         guard options.files.size(of: path) != nil else {

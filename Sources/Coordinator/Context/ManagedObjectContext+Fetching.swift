@@ -110,11 +110,17 @@ extension ManagedObjectContext {
         _ request: FetchRequest, as type: Object.Type, file: StaticString = #fileID,
         line: UInt = #line
     ) throws -> [Object] {
-        try fetch(request).map { object in
+        Self.cast(try fetch(request), to: type, at: SourcePlace(file, line))
+    }
+
+    static func cast<Object: ManagedObject>(
+        _ objects: [ManagedObject], to type: Object.Type, at place: SourcePlace
+    ) -> [Object] {
+        objects.map { object in
             guard let result = object as? Object else {
                 misuse(
                     "\(object.objectID) is a \(Swift.type(of: object)), not a \(Object.self); "
-                        + "register the class with the context.", at: SourcePlace(file, line))
+                        + "register the class with the context.", at: place)
             }
             return result
         }

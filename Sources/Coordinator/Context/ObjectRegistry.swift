@@ -143,14 +143,22 @@ struct ObjectRegistry: ContextPart {
         object.managedObjectContext = nil
     }
 
+    /// The pin to read from, which is taken now if the context is to be pinned at its next read; nil for
+    /// the newest generation.
+    func readingPin() throws -> GenerationPin? {
+        switch graph.generation {
+        case .newest: return nil
+        case .pinned(let pin): return pin
+        case .pinnedAtNextRead:
+            let pin = try persistentStoreCoordinator.pinCurrentGeneration()
+            graph.generation = .pinned(pin)
+            return pin
+        }
+    }
+
     /// Reads from the generation that the context is pinned to, or the newest.
     func read<Result>(_ body: (StoreReader) throws -> Result) throws -> Result {
-        if case .pinnedAtNextRead = graph.generation {
-            graph.generation = .pinned(try persistentStoreCoordinator.pinCurrentGeneration())
-        }
-        var pin: GenerationPin?
-        if case .pinned(let current) = graph.generation { pin = current }
-        return try persistentStoreCoordinator.read(pin) { reader in
+        try persistentStoreCoordinator.read(try readingPin()) { reader in
             var reader = reader
             reader.counting = graph.counting
             return try body(reader)

@@ -23,27 +23,36 @@ struct PendingFetch: ContextPart {
     }
 
     /// An object with what it is sorted by.
-    private struct Placed {
+    struct Placed {
         let values: [PropertyValue]
         let row: RowID
         let found: Found
     }
 
     /// A request with what its objects are tested by and ordered by in memory.
-    private struct Question {
+    struct Question {
         let request: FetchRequest
         let entity: ManagedObjectModel.Entity
         /// What `now()` is, here and in the store.
         let moment: Int64
         let evaluator: PredicateEvaluator
         let order: SortEvaluator
+        /// Whether the store's order is not that of what the context shows.
+        let isSortedHere: Bool
+
+        /// How many of the store's objects the page may need, from the first on.
+        var wanted: Int {
+            if isSortedHere || request.fetchLimit <= 0 { return .max }
+            let sum = max(request.fetchOffset, 0).addingReportingOverflow(request.fetchLimit)
+            return sum.overflow ? .max : sum.partialValue
+        }
 
         func precedes(_ left: Placed, _ right: Placed) -> Bool {
             order.precedes((left.values, left.row), (right.values, right.row))
         }
     }
 
-    private func hasPending(_ request: FetchRequest) -> Bool {
+    func hasPending(_ request: FetchRequest) -> Bool {
         request.includesPendingChanges && context.hasChanges
     }
 
@@ -57,19 +66,24 @@ struct PendingFetch: ContextPart {
         }
         let question = try question(request)
         let pending = try matching(question)
-        let (offset, limit) = (max(request.fetchOffset, 0), request.fetchLimit)
-        let sum = offset.addingReportingOverflow(limit)
-        var wanted = limit > 0 && !sum.overflow ? sum.partialValue : .max
         var asked = request
-        let isSortedHere = sortsByUnsaved(request, question.entity)
-        if isSortedHere {
-            wanted = .max
-            if limit > 0 { asked.fetchLimit = 0 }
-            if offset > 0 { asked.fetchOffset = 0 }
+        if question.isSortedHere {
+            if request.fetchLimit > 0 { asked.fetchLimit = 0 }
+            if request.fetchOffset > 0 { asked.fetchOffset = 0 }
         }
-        var stored = try stored(
-            asked, content, wanted: wanted, besides: pending.count, at: question.moment)
-        if isSortedHere {
+        let stored = try stored(
+            asked, content, wanted: question.wanted, besides: pending.count, at: question.moment)
+        return try page(stored, with: pending, question)
+    }
+
+    /// Puts pending objects between the store's, which come in its order and without those that have
+    /// changes, and gives the page that is asked for.
+    func page(
+        _ stored: [Placed], with pending: [ManagedObject], _ question: Question
+    ) throws -> [Found] {
+        let request = question.request
+        var stored = stored
+        if question.isSortedHere {
             stored = try stored.map { one in
                 let subject = GraphSubject(object: object(for: one.found, request))
                 return Placed(
@@ -78,7 +92,7 @@ struct PendingFetch: ContextPart {
             }.sorted(by: question.precedes)
         }
         // Of the pending ones those that come after the page's last are not needed.
-        let isFull = stored.count >= wanted
+        let isFull = stored.count >= question.wanted
         var placed: [Placed] = []
         for object in pending {
             let subject = GraphSubject(object: object)
@@ -91,9 +105,9 @@ struct PendingFetch: ContextPart {
         // Evaluating may have fired faults that could not be read: null is no answer then.
         try objectRegistry.throwFaultingError()
         placed.sort(by: question.precedes)
-        stored = Self.merged(stored, placed, by: question.precedes)
-        let page = stored.dropFirst(offset)
-        return (limit > 0 ? page.prefix(limit) : page).map(\.found)
+        let page = Self.merged(stored, placed, by: question.precedes)
+            .dropFirst(max(request.fetchOffset, 0))
+        return (request.fetchLimit > 0 ? page.prefix(request.fetchLimit) : page).map(\.found)
     }
 
     /// How many objects a request asks for.
@@ -123,11 +137,13 @@ struct PendingFetch: ContextPart {
         return request.fetchLimit > 0 ? min(rest, request.fetchLimit) : rest
     }
 
-    private func question(_ request: FetchRequest) throws -> Question {
+    /// - Parameter moment: what `now()` is; nil for the present.
+    func question(_ request: FetchRequest, at moment: Int64? = nil) throws -> Question {
         guard let entity = managedObjectModel.entity(named: request.entityName) else {
             throw CoordinatorError(.malformed, "There is no entity \(request.entityName).")
         }
-        let moment = Int64(clamping: persistentStoreCoordinator.options.wallMilliseconds())
+        let moment =
+            moment ?? Int64(clamping: persistentStoreCoordinator.options.wallMilliseconds())
         do {
             return Question(
                 request: request, entity: entity, moment: moment,
@@ -135,14 +151,15 @@ struct PendingFetch: ContextPart {
                     request.predicate, entity: entity, model: managedObjectModel,
                     cluster: persistentStoreCoordinator.cluster, now: { moment }),
                 order: try SortEvaluator(
-                    request.sortDescriptors, entity: entity, model: managedObjectModel))
+                    request.sortDescriptors, entity: entity, model: managedObjectModel),
+                isSortedHere: sortsByUnsaved(request, entity))
         } catch {
             throw CoordinatorError(.invalidPredicate, "\(error)")
         }
     }
 
     /// The objects with pending changes that fit a request, sorted by ID.
-    private func matching(_ question: Question) throws -> [ManagedObject] {
+    func matching(_ question: Question) throws -> [ManagedObject] {
         let (request, entity) = (question.request, question.entity)
         func isAskedFor(_ object: ManagedObject) -> Bool {
             object.entity === entity
@@ -185,44 +202,19 @@ struct PendingFetch: ContextPart {
                 unskipped.fetchLimit = most.overflow ? .max : most.partialValue
             }
         }
-        let shown = hasPending(request) ? request.fetchOffset - pending : 0
+        let reading = StoredFetch(
+            request: unskipped, content: content, wanted: wanted,
+            shown: hasPending(request) ? request.fetchOffset - pending : 0,
+            selectsSortKeys: pending > 0, moment: moment,
+            milliseconds: persistentStoreCoordinator.options.monotonicMilliseconds())
         var rows: [CachedRow] = []
-        let now = persistentStoreCoordinator.options.monotonicMilliseconds()
         let found: [Placed] = try objectRegistry.read { reader in
-            var reader = reader
-            if let moment { reader.now = { moment } }
-            let cursor = try FetchCursor(
-                reader, unskipped, content, selectsSortKeys: pending > 0, isHeld: true)
-            defer { cursor.close() }
-            let generation = try reader.generation
-            var result: [Placed] = []
-            while result.count < wanted, try cursor.next() {
-                let objectID = cursor.objectID
-                if changed > 0,
-                    graph.updated[objectID] != nil || graph.deleted[objectID] != nil
-                {
-                    continue
-                }
-                var source = FaultSource.none
-                switch content {
-                case .rows where result.count >= shown:
-                    if let snapshot = try cursor.snapshot() {
-                        let row = CachedRow(
-                            snapshot, generation: generation, milliseconds: now)
-                        rows.append(row)
-                        source = .row(row)
-                    }
-                case .properties:
-                    source = .partial(
-                        try cursor.partial(generation: generation, milliseconds: now))
-                case .identities, .rows: break
-                }
-                result.append(
-                    Placed(
-                        values: pending > 0 ? try cursor.sortValues() : [], row: objectID.row,
-                        found: .stored(objectID, source)))
+            try reading.read(reader, keeping: &rows) { objectID in
+                changed > 0
+                    && (graph.updated[objectID] != nil || graph.deleted[objectID] != nil)
+            } _: { objectID, source, values in
+                Placed(values: values, row: objectID.row, found: .stored(objectID, source))
             }
-            return result
         }
         if !rows.isEmpty { persistentStoreCoordinator.rowCache.add(rows) }
         graph.counting.countRows(found.count)
@@ -252,8 +244,12 @@ struct PendingFetch: ContextPart {
     ///
     /// - Throws: as ``found(_:_:)``.
     func objects(_ request: FetchRequest) throws -> [ManagedObject] {
-        let content = try content(of: request)
-        let objects = try found(request, content).map { object(for: $0, request) }
+        try objects(try found(request, try content(of: request)), request)
+    }
+
+    /// The context's objects of what a request found, with what it has read along.
+    func objects(_ found: [Found], _ request: FetchRequest) throws -> [ManagedObject] {
+        let objects = found.map { object(for: $0, request) }
         if let debug = persistentStoreCoordinator.options.sqlDebug,
             objects.count > debug.resultLimit, request.fetchLimit == 0,
             request.fetchBatchSize == 0
@@ -271,7 +267,7 @@ struct PendingFetch: ContextPart {
         return objects
     }
 
-    private func content(of request: FetchRequest) throws -> FetchCursor.Content {
+    func content(of request: FetchRequest) throws -> FetchCursor.Content {
         // What is to be realised, or refreshed, is read whole.
         if request.shouldRefreshRefetchedObjects || !request.returnsObjectsAsFaults {
             return .rows
