@@ -80,6 +80,10 @@ struct DictionarySelection {
     private static func item(
         _ text: String, _ paths: PathResolver, _ builder: inout SQLBuilder
     ) throws -> Item {
+        if PeriodKey.isFunction(text) {
+            let key = try PeriodKey(text, paths)
+            return Item(name: text, expression: try key.sql(&builder), content: .attribute(.date))
+        }
         let path = try paths.resolve(try PredicateParser.keyPath(text), offset: 0)
         guard path.firstToMany == nil else {
             throw FetchRequestError("\"\(text)\" leads to many and cannot be a value")

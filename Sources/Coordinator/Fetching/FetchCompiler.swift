@@ -172,8 +172,16 @@ package struct FetchCompiler: Sendable {
         if request.resultType == .count { return "" }
         var keys: [String] = []
         for descriptor in request.sortDescriptors {
-            let path = try SortEvaluator.path(descriptor, paths)
-            let expression = builder.ordered(try builder.value(path), path.type)
+            let expression: String
+            // Of groups it is one of their names.
+            if request.resultType == .dictionary, paths.columns == nil,
+                PeriodKey.isFunction(descriptor.keyPath)
+            {
+                expression = try PeriodKey(descriptor.keyPath, paths).sql(&builder)
+            } else {
+                let path = try SortEvaluator.path(descriptor, paths)
+                expression = builder.ordered(try builder.value(path), path.type)
+            }
             keys.append("\(expression) \(descriptor.ascending ? "ASC" : "DESC")")
         }
         keys += selection.tieBreakers ?? ["t0._id"]

@@ -16,7 +16,8 @@ public struct FetchRequest: Hashable, Sendable {
     public var entityName: String
     /// Which objects; nil for all.
     public var predicate: Predicate?
-    /// In which order; objects that are equal in it come by identity.
+    /// In which order; objects that are equal in it come by identity. A dictionary fetch can sort by
+    /// periods of dates too.
     public var sortDescriptors: [SortDescriptor]
     /// At most how many; 0 for all.
     public var fetchLimit: Int
@@ -27,7 +28,8 @@ public struct FetchRequest: Hashable, Sendable {
     /// What a dictionary fetch is to contain, or what is read along of objects: attributes and to-ones;
     /// empty for all that is stored.
     public var propertiesToFetch: [FetchedProperty]
-    /// Key paths that a dictionary fetch groups by.
+    /// What a dictionary fetch groups by: key paths, and periods of dates such as `day(timestamp)`, or
+    /// `day(timestamp, 60)` an hour ahead of UTC. A period is the moment at which it begins.
     public var propertiesToGroupBy: [String]
     /// Which groups, by what they are grouped by and the names of aggregates.
     public var havingPredicate: Predicate?
@@ -114,7 +116,7 @@ public enum FetchedProperty: Hashable, Sendable {
         case max
     }
 
-    /// The value at a key path.
+    /// The value at a key path, or the beginning of a period: see ``FetchRequest/propertiesToGroupBy``.
     case keyPath(String)
     /// An aggregate under a name of its own.
     case aggregate(name: String, function: Function, keyPath: String)

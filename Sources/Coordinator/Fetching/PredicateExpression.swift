@@ -80,6 +80,19 @@ public enum PredicateFunction: String, Hashable, Sendable, CaseIterable {
     case length = "length:"
     /// The moment of the request.
     case now
+    /// The moment at which the hour of a date begins. This function and the next ones take an offset from
+    /// UTC in minutes after the date, -1,080...1,080; without it they go by UTC.
+    case hour = "hour:"
+    /// The moment at which the day of a date begins.
+    case day = "day:"
+    /// The moment at which the week of a date begins, on Monday.
+    case week = "week:"
+    /// The moment at which the month of a date begins.
+    case month = "month:"
+    /// The moment at which the quarter of a date's year begins.
+    case quarter = "quarter:"
+    /// The moment at which the year of a date begins.
+    case year = "year:"
     /// How many objects a to-many leads to.
     case count = "count:"
     /// The sum of numbers; 0 of none.
@@ -92,7 +105,31 @@ public enum PredicateFunction: String, Hashable, Sendable, CaseIterable {
     case maximum = "max:"
 
     /// How many arguments it takes.
-    var arity: Int { rawValue.utf8.count { $0 == UInt8(ascii: ":") } }
+    var arity: ClosedRange<Int> {
+        let least = rawValue.utf8.count { $0 == UInt8(ascii: ":") }
+        return least...(period == nil ? least : least + 1)
+    }
+
+    /// A fault in how many arguments it is given; nil where there is none.
+    func fault(ofArguments count: Int) -> String? {
+        if arity.contains(count) { return nil }
+        let takes =
+            arity.count == 1 ? "\(arity.lowerBound)" : "\(arity.lowerBound) or \(arity.upperBound)"
+        return "\(rawValue) takes \(takes) values, not \(count)"
+    }
+
+    /// The period that it gives the beginning of; nil where it does something else.
+    var period: CalendarPeriod? {
+        switch self {
+        case .hour: .hour
+        case .day: .day
+        case .week: .week
+        case .month: .month
+        case .quarter: .quarter
+        case .year: .year
+        default: nil
+        }
+    }
 
     /// The operator that stands for it between its arguments; nil where there is none.
     var infix: String? {

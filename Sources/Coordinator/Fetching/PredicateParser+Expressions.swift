@@ -167,9 +167,8 @@ extension PredicateParser {
         }
         let result = try part(found, parts)
         try expect(")")
-        guard parts.count == found.arity else {
-            throw PredicateError(
-                "\(found.rawValue) takes \(found.arity) values, not \(parts.count)", offset: start)
+        if let fault = found.fault(ofArguments: parts.count) {
+            throw PredicateError(fault, offset: start)
         }
         return result
     }

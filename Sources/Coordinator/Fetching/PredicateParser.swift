@@ -33,16 +33,8 @@ package struct PredicateParser {
     static func parse(
         _ text: String, substitutions: [String: PredicateValue], arguments: [PredicateValue]
     ) throws(PredicateError) -> Predicate {
-        guard text.utf8.count <= maximumLength else {
-            throw PredicateError(
-                "a predicate has at most \(maximumLength) bytes; put long lists into "
-                    + "substitutions", offset: 0)
-        }
-        var lexer = PredicateLexer(text)
-        var tokens: [(token: PredicateLexer.Token, offset: Int)] = []
-        repeat { tokens.append(try lexer.next()) } while tokens.last?.token != .end
         var parser = PredicateParser(
-            tokens: tokens, substitutions: substitutions, arguments: arguments)
+            tokens: try tokens(text), substitutions: substitutions, arguments: arguments)
         let predicate = try parser.truth(try parser.disjunction(depth: 0))
         guard parser.current == .end else {
             throw parser.fault("expected AND, OR or the end, not \(parser.shown)")
@@ -52,6 +44,30 @@ package struct PredicateParser {
                 "\(arguments.count) arguments were given and \(parser.argumentIndex) used")
         }
         return predicate
+    }
+
+    /// Parses a text that is one expression.
+    static func expression(_ text: String) throws(PredicateError) -> Expression {
+        var parser = PredicateParser(tokens: try tokens(text), substitutions: [:], arguments: [])
+        let part = try parser.sum(depth: 0)
+        guard parser.current == .end else {
+            throw parser.fault("expected the end, not \(parser.shown)")
+        }
+        return try parser.expression(part)
+    }
+
+    private static func tokens(
+        _ text: String
+    ) throws(PredicateError) -> [(token: PredicateLexer.Token, offset: Int)] {
+        guard text.utf8.count <= maximumLength else {
+            throw PredicateError(
+                "a predicate has at most \(maximumLength) bytes; put long lists into "
+                    + "substitutions", offset: 0)
+        }
+        var lexer = PredicateLexer(text)
+        var tokens: [(token: PredicateLexer.Token, offset: Int)] = []
+        repeat { tokens.append(try lexer.next()) } while tokens.last?.token != .end
+        return tokens
     }
 
     private init(

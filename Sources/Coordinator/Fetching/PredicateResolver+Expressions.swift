@@ -22,10 +22,8 @@ extension PredicateResolver {
         case .list:
             throw PredicateError("a list can be used with IN and BETWEEN only", offset: offset)
         case .function(let function, let arguments):
-            guard arguments.count == function.arity else {
-                throw PredicateError(
-                    "\(function.rawValue) takes \(function.arity) values, not "
-                        + "\(arguments.count)", offset: offset)
+            if let fault = function.fault(ofArguments: arguments.count) {
+                throw PredicateError(fault, offset: offset)
             }
             return try self.function(function, arguments, offset, depth)
         case .cast(let operand, let type):
@@ -145,6 +143,20 @@ extension PredicateResolver {
         if let text = Self.texts[function] {
             guard types[0] == .string || types[0] == .uri else { throw fault("is of a string") }
             return apply(.text(text), values)
+        }
+        if let period = function.period {
+            guard types[0] == .date, types.count == 1 || types[1]?.isInteger == true else {
+                throw fault("is of a date and whole minutes")
+            }
+            let ahead = values.count > 1 ? values[1] : .constant(.integer(0), .value(.integer64))
+            if case .constant(.integer(let minutes), _) = ahead,
+                !CalendarPeriod.offsets.contains(minutes)
+            {
+                throw PredicateError(
+                    "\(function.rawValue) takes an offset from UTC of -1,080 to 1,080 minutes, "
+                        + "not \(minutes)", offset: offset)
+            }
+            return apply(.period(period), [values[0], ahead])
         }
         if let moment = Self.moment(function, types) { return apply(.moment(moment), values) }
         guard let operation = Self.operations[function],

@@ -31,6 +31,8 @@ enum ResolvedFunction: Hashable, Sendable {
     /// The type is integer64, double or decimal.
     case arithmetic(Arithmetic, AttributeType)
     case moment(Moment)
+    /// The beginning of the period of a date, at an offset from UTC in minutes.
+    case period(CalendarPeriod)
     case text(Text)
     case conversion(AttributeType, AttributeType)
 
@@ -66,6 +68,7 @@ enum ResolvedFunction: Hashable, Sendable {
         case .text(let operation): return 2 << 16 | operation.rawValue
         case .conversion(let from, let to):
             return 3 << 16 | Self.place(from) << 8 | Self.place(to)
+        case .period(let period): return 4 << 16 | period.rawValue
         }
     }
 
@@ -84,6 +87,9 @@ enum ResolvedFunction: Hashable, Sendable {
         case 2:
             guard let operation = Text(rawValue: code & 0xFF) else { return nil }
             self = .text(operation)
+        case 4:
+            guard let period = CalendarPeriod(rawValue: code & 0xFF) else { return nil }
+            self = .period(period)
         default:
             guard let from = type(code >> 8 & 0xFF), let to = type(code & 0xFF) else { return nil }
             self = .conversion(from, to)
@@ -103,6 +109,7 @@ enum ResolvedFunction: Hashable, Sendable {
             operation.isBinary ? [type, type] : [type]
         case .moment(.between): [.date, .date]
         case .moment: [.date, .double]
+        case .period: [.date, .integer64]
         case .text: [.string]
         case .conversion(let from, _): [from]
         }
@@ -113,7 +120,7 @@ enum ResolvedFunction: Hashable, Sendable {
         switch self {
         case .arithmetic(_, let type): type
         case .moment(.between): .double
-        case .moment: .date
+        case .moment, .period: .date
         case .text(.length): .integer64
         case .text: .string
         case .conversion(_, let to): to
@@ -144,6 +151,11 @@ enum ResolvedFunction: Hashable, Sendable {
             guard numbers.count == values.count else { return .null }
             return Self.double(operation, numbers).map { .double($0) } ?? .null
         case .moment(let operation): return Self.moment(operation, values)
+        case .period(let period):
+            guard case .date(let date) = values[0], case .integer(let offset) = values[1] else {
+                return .null
+            }
+            return period.start(of: date, offset: offset).map { .date($0) } ?? .null
         case .text(let operation):
             guard let text = Self.text(values[0]) else { return .null }
             switch operation {

@@ -181,10 +181,13 @@ extension DifferentialTests.Generator {
                 "CAST('1969-12-31T23:59:59.000Z', 'date')",
             ])
         }
-        switch choices.next() % 4 {
+        switch choices.next() % 6 {
         case 0: return "(\(date(depth - 1)) + \(number("", depth - 1)))"
         case 1: return "(\(date(depth - 1)) - \(number("", depth - 1)))"
         case 2: return "TERNARY(\(comparison(depth)), \(date(depth - 1)), born)"
+        case 3, 4:
+            let period = choices.pick(["hour", "day", "week", "month:", "quarter", "year"])
+            return "\(period)(\(date(depth - 1))\(choices.pick(["", ", -90", ", 60", ", age"])))"
         default: return "CAST(\(number("", depth - 1)), 'date')"
         }
     }

@@ -74,6 +74,39 @@ struct FetchContractTests {
         }
     }
 
+    @Test("It groups and sorts by periods of dates, and refuses what is none")
+    func groupsByPeriods() async throws {
+        try await HTTPTestNode.run { node in
+            let dates = [
+                "1969-12-31T23:30:00.000Z", "1970-01-01T00:00:00.000Z", "1970-01-01T22:00:00.000Z",
+            ]
+            for (number, date) in dates.enumerated() {
+                let values = #"{"name": "P\#(number)", "born": "\#(date)"}"#
+                let saved = try await node.save(
+                    #"{"operations": [{"insert": "Person", "values": \#(values)}]}"#)
+                #expect(saved.status == 200, "\(saved.text)")
+            }
+            for (key, expected) in [
+                ("day(born)", [("1969-12-31T00:00:00.000Z", 1), ("1970-01-01T00:00:00.000Z", 2)]),
+                ("day(born, 60)", [("1969-12-31T23:00:00.000Z", 3)]),
+            ] {
+                let count = #"{"name": "n", "function": "count"}"#
+                let answer = try await node.fetch(
+                    #"{"entity": "Person", "groupBy": ["\#(key)"], "sort": ["\#(key)"], "#
+                        + #""properties": ["\#(key)", \#(count)]}"#)
+                let rows = expected.map { start, count -> JSONValue in
+                    [key: .string(start), "n": .integer(Int64(count))]
+                }
+                #expect(answer["rows"] == .array(rows), "\(answer.text)")
+            }
+            for key in ["day(name)", "day(born", "lower(name)", "day(nothing)"] {
+                let answer = try await node.fetch(
+                    #"{"entity": "Person", "groupBy": ["\#(key)"]}"#)
+                #expect(answer.status == 400, "\(answer.text)")
+            }
+        }
+    }
+
     private func generation(_ answer: HTTPTestNode.Answer) -> Int64 {
         answer["generation"]?.integer ?? -1
     }

@@ -100,7 +100,10 @@ struct ClientFetch: Sendable {
             }
         }
         paths += request.sortDescriptors.map(\.keyPath).filter { !aggregates.contains($0) }
-        for path in paths { try check(path, of: entity, model, relationshipsOnly: false) }
+        // A period such as day(timestamp) is the compiler's matter.
+        for path in paths where !path.contains("(") {
+            try check(path, of: entity, model, relationshipsOnly: false)
+        }
         for path in request.relationshipKeyPathsForPrefetching {
             // From each step on all objects are gone through again.
             guard path.utf8.count(where: { $0 == UInt8(ascii: ".") }) < maximumPrefetchedSteps
