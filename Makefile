@@ -2,7 +2,7 @@
 # Swift toolchain; both first make sure of the two system libraries.
 
 SWIFT ?= swift
-FORMATTED = Package.swift Sources Tests Fuzz/Package.swift Fuzz/Sources
+FORMATTED = Package.swift Sources Tests Examples Fuzz/Package.swift Fuzz/Sources
 
 # Seeds that `make simulate` runs, and where `make soak` begins: far from those of `make verify`.
 SEEDS ?= 1000

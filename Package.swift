@@ -153,6 +153,11 @@ let package = Package(
             ],
             swiftSettings: settings),
 
+        // What an application of the library looks like; CommandTests run it.
+        .executableTarget(
+            name: "contact-list", dependencies: ["Merge", "Coordinator"],
+            path: "Examples/ContactList", exclude: ["README.md"], swiftSettings: settings),
+
         // A program whose author errs: release builds must say how.
         .executableTarget(
             name: "tributary-misuse", dependencies: ["Merge", "Coordinator"], path: "Tests/Misuse",

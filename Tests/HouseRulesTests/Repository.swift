@@ -23,7 +23,9 @@ struct Repository {
 
     static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-    private static let folders = ["Sources", "Tests", "Fuzz", "docs", "deploy", ".ci"]
+    private static let folders = [
+        "Sources", "Tests", "Examples", "Fuzz", "docs", "deploy", ".ci",
+    ]
     /// Input of the fuzzer, what it builds, and what a release wrote.
     private static let skipped = [
         "Fuzz/Corpus", "Fuzz/Regressions", "Fuzz/.build", "Tests/Fixtures",
