@@ -158,13 +158,13 @@ struct SaveCompletion: ContextPart {
         }
     }
 
-    /// Makes an object clean, with what the store holds of it now.
     /// What a save left in an object's properties. Its derived attributes stay as they were read.
     private func columns(_ properties: [PropertyValue], of object: ManagedObject) -> [PropertyValue]
     {
         properties + object.values.dropFirst(properties.count)
     }
 
+    /// Makes an object clean, with what the store holds of it now.
     func settle(_ object: ManagedObject, _ row: SaveResult.SavedRow?) {
         object.change = .none
         object.assigned = []

@@ -30,7 +30,7 @@ struct PartialIndex {
             var resolver = PredicateResolver(
                 paths: PathResolver(model: model, entity: entity), cluster: nil, now: { 0 })
             let predicate = try resolver.resolve(try Predicate(format: format))
-            guard Self.collect(predicate, into: &terms) else {
+            guard Self.collect(predicate, of: entity, into: &terms) else {
                 throw ModelError(
                     place,
                     "its predicate may compare stored attributes of \(entity.name) with constants, "
@@ -51,17 +51,18 @@ struct PartialIndex {
 
     /// Collects the terms of a predicate; false where it has others than an index can have.
     private static func collect(
-        _ predicate: ResolvedPredicate, into terms: inout Set<Term>
+        _ predicate: ResolvedPredicate, of entity: ManagedObjectModel.Entity,
+        into terms: inout Set<Term>
     ) -> Bool {
         switch predicate {
         case .constant, .computed, .relation, .quantified, .quantifiedRelation: return false
         case .and(let parts), .or(let parts):
-            return parts.allSatisfy { collect($0, into: &terms) }
-        case .not(let part): return collect(part, into: &terms)
+            return parts.allSatisfy { collect($0, of: entity, into: &terms) }
+        case .not(let part): return collect(part, of: entity, into: &terms)
         case .test(let path, let test):
             guard path.base == 0, path.steps.isEmpty,
                 case .attribute(let name, let type) = path.terminal,
-                literal("", test, type) != nil
+                entity.position(of: name) != nil, literal("", test, type) != nil
             else { return false }
             terms.insert(Term(attribute: name, test: test))
             return true
@@ -103,7 +104,13 @@ struct PartialIndex {
         case .boolean(let truth): return truth ? "1" : "0"
         case .string(let text), .decimal(let text), .uri(let text):
             guard !text.utf8.contains(0), !text.utf8.contains(1) else { return nil }
-            return "'\(text.replacing("'", with: "''"))'"
+            // By scalars: with a mark behind it an apostrophe is another character.
+            var escaped = String.UnicodeScalarView()
+            for scalar in text.unicodeScalars {
+                if scalar == "'" { escaped.append(scalar) }
+                escaped.append(scalar)
+            }
+            return "'\(String(escaped))'"
         default: return nil
         }
     }

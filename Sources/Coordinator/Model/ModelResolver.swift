@@ -203,6 +203,10 @@ struct ModelResolver {
                 return position
             }
         }
+        guard derived.count <= Self.maximumColumns else {
+            throw ModelError(
+                description.name, "it has more than \(Self.maximumColumns) derived attributes")
+        }
         for attribute in description.attributes {
             try check(
                 attribute, of: attributes, relationships,
@@ -259,10 +263,21 @@ struct ModelResolver {
     private func checkColumns(of root: ManagedObjectModel.Entity) throws(ModelError) {
         var columns: [String: String] = [:]
         let family = root.familyNames.compactMap { name in entities.first { $0.name == name } }
-        let derived = Set(family.flatMap(\.derivedAttributes).map(\.name))
+        var derived: [String: ManagedObjectModel.DerivedAttribute] = [:]
+        for entity in family {
+            for attribute in entity.derivedAttributes {
+                let known = derived.updateValue(attribute, forKey: attribute.name)
+                guard known == nil || known == attribute else {
+                    throw ModelError(
+                        "\(entity.name).\(attribute.name)",
+                        "another entity of its hierarchy derives an attribute of this name otherwise"
+                    )
+                }
+            }
+        }
         for entity in family {
             let name = entity.name
-            if let both = entity.properties.first(where: { derived.contains($0.name) }) {
+            if let both = entity.properties.first(where: { derived[$0.name] != nil }) {
                 throw ModelError(
                     "\(name).\(both.name)",
                     "another entity of its hierarchy has a derived attribute of this name")

@@ -30,6 +30,23 @@ struct StoreView {
         try rows.load(table, row)
     }
 
+    /// The value of a derived attribute of a row; null where it is none.
+    func derivedValue(_ name: String, of row: LoadedRow) throws -> PropertyValue {
+        let derived = row.table.derived
+        if let place = derived.own.firstIndex(where: { $0.name == name }) {
+            return derived.ownValues(row.columns, newest: row.newestShown)[place]
+        }
+        guard let place = derived.collected.firstIndex(where: { $0.name == name }) else {
+            return .null
+        }
+        let statement = try session.database.prepared(row.table.collectedSQL)
+        statement.bind(1, row.row.rawValue)
+        defer { statement.reset() }
+        guard try statement.step() else { return .null }
+        return try statement.value(
+            Int32(2 * place + 1), .attribute(derived.collected[place].type))
+    }
+
     /// Whether a row is alive, eclipsed or not.
     func isAlive(_ row: RowID, root: String) throws -> Bool { try rows.isAlive(row, root: root) }
 

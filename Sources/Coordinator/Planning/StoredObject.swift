@@ -34,8 +34,9 @@ final class StoredObject: PredicateSubject {
     }
 
     func predicateValue(ofAttribute name: String) throws -> PropertyValue {
-        guard let row = try row(), let position = row.table.entity.position(of: name) else {
-            return .null
+        guard let row = try row() else { return .null }
+        guard let position = row.table.entity.position(of: name) else {
+            return try view.derivedValue(name, of: row)
         }
         return row.columns[position]
     }

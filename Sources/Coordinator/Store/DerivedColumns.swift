@@ -122,7 +122,7 @@ struct DerivedColumns: Sendable {
         if case .sum(_, let key) = derivation {
             let destination = model.entity(named: relationship.destination)
             result = CollectionAggregate.sum.sql(
-                of: "t.\(EntityTable.quote(key))", destination?.attribute(named: key)?.type)
+                of: "_m.\(EntityTable.quote(key))", destination?.attribute(named: key)?.type)
         }
         return "(SELECT \(result) FROM \(source))"
     }
@@ -157,12 +157,12 @@ struct DerivedColumns: Sendable {
 }
 
 extension LoadedRow {
-    /// When the newest of the values that it shows was saved.
+    /// When the newest of the values that it shows was saved. What they replaced does not count: some
+    /// nodes have forgotten that, and others have not.
     var newestShown: HybridTimestamp {
         let shown = table.entity.properties.indices.compactMap {
             self.shown($0)?.stamp.timestamp
         }
-        return (shown + [state.existence.siblings.last?.stamp.timestamp].compactMap { $0 }).max()
-            ?? .zero
+        return (shown + [state.insertionStamp?.timestamp].compactMap { $0 }).max() ?? .zero
     }
 }

@@ -18,14 +18,14 @@ struct MemberReader {
         let owner: String
         switch relationship.storage {
         case .column: return ([:], [])
-        case .inverseColumn(_, let property): owner = "t.\(EntityTable.quote(property))"
-        case .link(_, let isFirst): owner = isFirst ? "l.source" : "l.target"
+        case .inverseColumn(_, let property): owner = "_m.\(EntityTable.quote(property))"
+        case .link(_, let isFirst): owner = isFirst ? "_l.source" : "_l.target"
         }
         let table = reader.catalog.table(destination.name)
         let isShared = destination.sharesTable
         let columns = isShared ? ["_id", "_entity"] : table.selectedColumns
         let statement = try reader.prepared(
-            "SELECT \(owner), \(columns.map { "t.\($0)" }.joined(separator: ", ")) FROM \(source)")
+            "SELECT \(owner), \(columns.map { "_m.\($0)" }.joined(separator: ", ")) FROM \(source)")
         statement.bind(1, SQLBuilder.list(owners))
         defer { statement.reset() }
         let actors = try reader.actors()
@@ -61,9 +61,9 @@ struct MemberReader {
             return []
         }
         let sharesTable = model.entity(named: relationship.destination)?.sharesTable ?? false
-        let code = sharesTable ? "t._entity" : "NULL"
+        let code = sharesTable ? "_m._entity" : "NULL"
         let statement = try database.prepared(
-            "SELECT t._id, \(code) FROM \(source) ORDER BY t._id")
+            "SELECT _m._id, \(code) FROM \(source) ORDER BY _m._id")
         statement.bind(1, row.rawValue)
         var result: [(RowID, Int64?)] = []
         while try statement.step() {
@@ -74,7 +74,7 @@ struct MemberReader {
     }
 
     /// From where SQL selects the objects that a to-many, or the derived side of a one-to-one, leads
-    /// to, as `t`; nil where the row's own column tells.
+    /// to, as `_m`, which no entity is called; nil where the row's own column tells.
     ///
     /// - Parameter isOwned: what is to hold of the identity of the row that they are of, such as `= ?1`.
     static func source(
@@ -85,19 +85,19 @@ struct MemberReader {
         switch relationship.storage {
         case .column: return nil
         case .inverseColumn(let entity, let property):
-            let members = "\(root) t WHERE t.\(EntityTable.quote(property)) \(isOwned)"
+            let members = "\(root) _m WHERE _m.\(EntityTable.quote(property)) \(isOwned)"
             guard let declarer = model.entity(named: entity), declarer.parent != nil else {
                 return members
             }
             // Another entity of the table may have a to-one of the same name.
             let names = declarer.familyNames.map { "'\($0)'" }.joined(separator: ", ")
             return members
-                + " AND t._entity IN (SELECT code FROM _name "
+                + " AND _m._entity IN (SELECT code FROM _name "
                 + "WHERE property = '' AND entity IN (\(names)))"
         case .link(let name, let isFirst):
             let (near, far) = isFirst ? ("source", "target") : ("target", "source")
-            return "\(EntityTable.quote(name)) l JOIN \(root) t ON t._id = l.\(far) "
-                + "WHERE l.\(near) \(isOwned) AND l._alive"
+            return "\(EntityTable.quote(name)) _l JOIN \(root) _m ON _m._id = _l.\(far) "
+                + "WHERE _l.\(near) \(isOwned) AND _l._alive"
         }
     }
 }

@@ -207,7 +207,7 @@ struct ReferenceChecker: Checker {
             for constraint in described.uniquenessConstraints {
                 let names = constraint.map { described.properties[$0].name }
                 let scope = Self.scope(of: names, described, model)
-                for row in entity.rows where row.values.count == described.properties.count {
+                for row in entity.rows where row.values.count == described.columns.count {
                     let values = constraint.map { Self.comparable(row.values[$0]) }
                     if values.contains(where: \.isNull) { continue }
                     let key = Key(scope: scope, names: names, values: values)

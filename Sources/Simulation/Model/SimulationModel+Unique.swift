@@ -59,6 +59,10 @@ extension SimulationModel {
                     "text", .string, mergePolicy: choices.override == .error ? .error : nil),
                 AttributeDescription(
                     "count", .integer64, defaultValue: .integer(7), mergePolicy: choices.override),
+                AttributeDescription(
+                    "letterCount", .integer64, derivation: .count(relationship: "letters")),
+                AttributeDescription("saved", .date, derivation: .now),
+                AttributeDescription("upper", .string, derivation: .uppercase("text")),
             ],
             relationships: [
                 RelationshipDescription("label", to: "Label", inverse: "contacts"),
@@ -88,6 +92,11 @@ extension SimulationModel {
             attributes: [
                 AttributeDescription("name", .string),
                 AttributeDescription("text", .string),
+                AttributeDescription(
+                    "total", .integer64,
+                    derivation: .sum(relationship: "contacts", attribute: "count")),
+                AttributeDescription(
+                    "markedCount", .integer64, derivation: .count(relationship: "marked")),
             ],
             relationships: [
                 RelationshipDescription(

@@ -274,7 +274,11 @@ enum SimulationModel {
     private static let animals = [
         EntityDescription("Animal", attributes: [AttributeDescription("text", .string)]),
         EntityDescription(
-            "Dog", parent: "Animal", attributes: [AttributeDescription("bark", .integer64)]),
+            "Dog", parent: "Animal",
+            attributes: [
+                AttributeDescription("bark", .integer64),
+                AttributeDescription("lower", .string, derivation: .lowercase("text")),
+            ]),
         EntityDescription(
             "Cat", parent: "Animal", attributes: [AttributeDescription("asleep", .boolean)]),
     ]

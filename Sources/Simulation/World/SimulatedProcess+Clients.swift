@@ -145,10 +145,9 @@ extension SimulatedProcess {
     func verifyAndObserve() {
         let result = run { try $0.verify() }
         noteReadFailure(result)
-        guard let report = try? result.get(), !report.isOK else { return }
-        let differences =
-            report.differences.isEmpty
-            ? ["its digest is not that of its rows"] : report.differences
+        guard let report = try? result.get() else { return }
+        var differences = report.differences + report.derivedDifferences
+        if !report.isOK, differences.isEmpty { differences = ["its digest is not of its rows"] }
         for difference in differences {
             world.violate(1, "node \(self.name) does not verify: \(difference)")
         }

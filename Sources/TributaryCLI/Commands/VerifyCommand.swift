@@ -141,8 +141,14 @@ private struct Verification {
         let peers = (report["peers"]?.object?.members ?? []).map { peer in
             "Node \(peer.key) \(Self.comparison(peer.value))."
         }
+        let derived = report["derivedDifferences"]?.array ?? []
+        let others =
+            derived.isEmpty
+            ? []
+            : ["Derived attributes hold something else than they follow from:"]
+                + derived.map { "  " + DisplayText.line(JSONRendering.brief($0)) }
         return [title + terminal.style.paint("Sound.", .green) + " The digest is \(digest)."]
-            + peers
+            + others + peers
     }
 
     private static func comparison(_ peer: JSONValue) -> String {

@@ -155,7 +155,8 @@ import Testing
 
     // MARK: by row
 
-    @Test("CD-13: overwriting leaves a reference alone that leads to what A deleted: it reads as nil")
+    @Test(
+        "CD-13: overwriting leaves a reference alone that leads to what A deleted: it reads as nil")
     func overwriteOfDangling() throws {
         let pair = try Siblings(.overwrite)
         try pair.a.performAndWait {
@@ -180,7 +181,9 @@ import Testing
         #expect(try pair.stored("q") == "qB")
     }
 
-    @Test("CD-13: overwriting is not refused for a reference that B read and that leads to nothing now")
+    @Test(
+        "CD-13: overwriting is not refused for a reference that B read and that leads to nothing now"
+    )
     func overwriteOfGone() throws {
         let pair = try Siblings(.overwrite)
         let former = try pair.store.insert("Person", ["name": "former"])

@@ -298,6 +298,7 @@ func exchange(_ nodes: [EngineNode]) throws {
     for node in nodes {
         let report = try node.coordinator.verify()
         #expect(report.isOK, "\(report.differences)")
+        #expect(report.derivedDifferences.isEmpty, "\(report.derivedDifferences)")
     }
 }
 

@@ -128,6 +128,18 @@ struct IndexTests {
         }
     }
 
+    @Test("A constant with an apostrophe before a mark stands in an index as in a fetch")
+    func apostrophes() throws {
+        let text = "a'\u{301}b"
+        let node = try node([
+            IndexDescription(name: "i", elements: ["size"], predicate: "state == \"\(text)\"")
+        ])
+        try node.insert("Message", ["state": .string(text)])
+        let request = FetchRequest(
+            "Message", predicate: try Predicate("state == %@", [.string(text)]))
+        #expect(try node.coordinator.read { try $0.fetch(request).count } == 1)
+    }
+
     @Test("A model says what an index's predicate cannot be")
     func refusals() throws {
         for format in [

@@ -42,6 +42,7 @@ struct VerifyResource: Sendable {
             "recomputed": .string(report.recomputed.description),
             "peers": .object(peers),
             "differences": .array(differences.map { .string($0) }),
+            "derivedDifferences": .array(report.derivedDifferences.map { .string($0) }),
         ])
     }
 }
