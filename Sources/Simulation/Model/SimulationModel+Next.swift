@@ -99,6 +99,12 @@ extension SimulationModel {
             case .canonical(let key):
                 entity.attributes[place].derivation = .canonical(
                     renamed[entity.name]?[key] ?? key)
+            case .lowercase(let key):
+                entity.attributes[place].derivation = .lowercase(
+                    renamed[entity.name]?[key] ?? key)
+            case .uppercase(let key):
+                entity.attributes[place].derivation = .uppercase(
+                    renamed[entity.name]?[key] ?? key)
             case .sum(let relationship, let key):
                 guard
                     let owner = entity.relationships.first(where: { $0.name == relationship })
