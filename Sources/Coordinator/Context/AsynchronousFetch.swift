@@ -6,6 +6,7 @@ import Synchronization
 public final class AsynchronousFetch: Sendable {
     private let found = Atomic<Int>(0)
     private let isStopped = Atomic<Bool>(false)
+    private let hasEnded = Atomic<Bool>(false)
     private let canceller = Mutex<(@Sendable () -> Void)?>(nil)
 
     init() {}
@@ -16,8 +17,8 @@ public final class AsynchronousFetch: Sendable {
     /// Whether somebody has cancelled it.
     public var isCancelled: Bool { isStopped.load(ordering: .relaxed) }
 
-    /// Ends it: SQLite stops within 10 milliseconds, and the fetch fails with `CancellationError`. One
-    /// that waits for its turn fails at once. Does nothing after the results were delivered.
+    /// Ends it: the fetch fails with `CancellationError` as soon as the context's queue is free, and
+    /// SQLite stops within 10 milliseconds. Does nothing after the results were delivered.
     public func cancel() {
         isStopped.store(true, ordering: .relaxed)
         canceller.withLock { $0.take() }?()
@@ -30,6 +31,14 @@ public final class AsynchronousFetch: Sendable {
     func whenCancelled(_ body: @escaping @Sendable () -> Void) {
         canceller.withLock { $0 = body }
         if isCancelled { canceller.withLock { $0.take() }?() }
+    }
+
+    /// Notes its end. What cancels it keeps it and its context, so it is released here.
+    ///
+    /// - Returns: whether this is the first end.
+    func end() -> Bool {
+        _ = canceller.withLock { $0.take() }
+        return !hasEnded.exchange(true, ordering: .relaxed)
     }
 
     func checkCancellation() throws {

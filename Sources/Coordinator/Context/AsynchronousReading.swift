@@ -44,8 +44,17 @@ struct AsynchronousReading: ContextPart, Sendable {
                 let result = Result { try read(asked, premise.pin, counting) }
                 context.perform { deliver(result, asked, premise, attempt) }
             }
-            handle.whenCancelled { turns.hasten(handle) }
-        } catch { completion(.failure(error)) }
+            handle.whenCancelled {
+                turns.forget(handle)
+                // What was read so far is freed on the reading thread, and nobody waits for that.
+                context.perform { end(.failure(CancellationError())) }
+            }
+        } catch { end(.failure(error)) }
+    }
+
+    /// To be used on the context's queue.
+    private func end(_ result: Result<[ManagedObject], any Error>) {
+        if handle.end() { completion(result) }
     }
 
     private var saves: UInt64 { graph.counting.counters.saves }
@@ -90,8 +99,8 @@ struct AsynchronousReading: ContextPart, Sendable {
             guard isCurrent(premise),
                 let found = try context.pendingFetch.found(request, asked, rows)
             else { return begin(attempt: attempt + 1) }
-            completion(.success(try context.pendingFetch.objects(try renewed(found), request)))
-        } catch { completion(.failure(error)) }
+            end(.success(try context.pendingFetch.objects(try renewed(found), request)))
+        } catch { end(.failure(error)) }
     }
 
     /// Whether the context still reads the generation that was read, and has saved nothing since.

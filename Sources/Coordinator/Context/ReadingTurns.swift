@@ -41,15 +41,13 @@ final class ReadingTurns: Sendable {
         }
     }
 
-    /// Runs work here and now that waits for its turn and has nothing to read any more.
-    func hasten(_ key: AsynchronousFetch) {
-        let work: Work? = state.withLock { state in
-            guard let place = state.waiting.firstIndex(where: { $0.key == ObjectIdentifier(key) })
-            else { return nil }
-            return state.waiting.remove(at: place).work
-        }
-        work?()
+    /// Forgets work that waits for its turn.
+    func forget(_ key: AsynchronousFetch) {
+        state.withLock { state in state.waiting.removeAll { $0.key == ObjectIdentifier(key) } }
     }
+
+    /// Whether nothing is read.
+    var isIdle: Bool { state.withLock { $0.running == 0 } }
 
     private func next() -> Work? {
         state.withLock { state in
