@@ -67,7 +67,10 @@ package struct ReferenceTranslation: Sendable {
             entity.renamingIdentifier = nil
             entity.attributes = entity.attributes.compactMap { attribute in
                 var attribute = attribute
-                guard let name = names[attribute.name] else { return nil }
+                // What is derived follows from the rest: the oracle does without.
+                guard attribute.derivation == nil, let name = names[attribute.name] else {
+                    return nil
+                }
                 attribute.name = name
                 attribute.renamingIdentifier = nil
                 return attribute
