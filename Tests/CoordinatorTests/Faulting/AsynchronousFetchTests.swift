@@ -34,6 +34,10 @@ struct AsynchronousFetchTests {
                 + "SUBQUERY($x.owner.items, $y, $y.n + $x.n > n + 100000).@count > 0).@count > 0")
     }
 
+    /// Lets SQLite work for a while. It keeps its thread: beside all other tests a task that slept would
+    /// go on after minutes, in which the reading would keep a core busy.
+    private static func pause() { Thread.sleep(forTimeInterval: 0.03) }
+
     private func waitForEvents(of context: ManagedObjectContext? = nil) async {
         await (context ?? self.context).perform {}
     }
@@ -90,10 +94,8 @@ struct AsynchronousFetchTests {
             let fetch = context.fetchAsynchronously(request) { result in
                 continuation.resume(returning: Self.error(of: result))
             }
-            Task {
-                try await Task.sleep(for: .milliseconds(50))
-                fetch.cancel()
-            }
+            Self.pause()
+            fetch.cancel()
         }
         #expect(error is CancellationError)
         let fetches = store.coordinator.asynchronousFetches
@@ -110,7 +112,7 @@ struct AsynchronousFetchTests {
         let (request, context) = (try slow(), context)
         await context.perform { _ = context.insert("Item", ["p": "unsaved"]) }
         let task = Task { try await context.fetch(request) { $0.count } }
-        try await Task.sleep(for: .milliseconds(30))
+        Self.pause()
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
         await context.perform {
@@ -145,12 +147,12 @@ struct AsynchronousFetchTests {
             }
         }
         let fetches = (0..<3).map(begin)
-        try await Task.sleep(for: .milliseconds(30))
+        Self.pause()
         // The first reads, the others wait, and the context can be used.
-        let people = try await context.perform { try context.count(for: store.request("Person")) }
+        let people = try context.performAndWait { try context.count(for: store.request("Person")) }
         #expect(people == 1)
         fetches[1].cancel()
-        try await eventually("one has ended") { outcomes.withLock { !$0.isEmpty } }
+        for _ in 0..<1_000 where outcomes.withLock({ $0.isEmpty }) { Self.pause() }
         let first = outcomes.withLock { $0 }
         #expect(first == [1])
         fetches[0].cancel()
