@@ -18,7 +18,7 @@ public final class AsynchronousFetch: Sendable {
     public var isCancelled: Bool { isStopped.load(ordering: .relaxed) }
 
     /// Ends it: the fetch fails with `CancellationError` as soon as the context's queue is free, and
-    /// SQLite stops within 10 milliseconds. Does nothing after the results were delivered.
+    /// SQLite stops. What was read is freed on the reading thread. Does nothing after the results were delivered.
     public func cancel() {
         isStopped.store(true, ordering: .relaxed)
         canceller.withLock { $0.take() }?()
@@ -87,7 +87,7 @@ extension ManagedObjectContext {
     /// Fetches objects as ``fetchAsynchronously(_:progress:completion:)`` does, and gives what a block
     /// makes of them on the context's queue. Usable from any task; objects stay inside.
     ///
-    /// If the task is cancelled, SQLite stops within 10 milliseconds, and the block does not run.
+    /// If the task is cancelled, SQLite stops, and the block does not run.
     ///
     /// - Throws: `CancellationError` if the task was cancelled; else what ``fetch(_:)`` and the block
     ///   throw.
