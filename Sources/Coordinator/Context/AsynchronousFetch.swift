@@ -58,8 +58,8 @@ extension ManagedObjectContext {
     /// is done on the queue, so that the fetch ends.
     ///
     /// Half of the readers of ``PersistentStoreCoordinator/Options/readers`` serve asynchronous
-    /// fetches, so by default four run at once for a coordinator. Others wait in the order they
-    /// began. Reads through one pin take turns: a pinned context that reads something else meanwhile
+    /// fetches, so by default four run at once for a coordinator. Up to 1,000 others wait in the order
+    /// they began; one more fails with `limitExceeded`. Reads through one pin take turns: a pinned context that reads something else meanwhile
     /// waits. What key paths for prefetching lead to is read on the queue, with the delivery.
     ///
     /// The context lives until the results have come.

@@ -40,9 +40,14 @@ struct AsynchronousReading: ContextPart, Sendable {
                     Result { try read(asked, premise.pin, counting) }, asked, premise, attempt)
             }
             let turns = persistentStoreCoordinator.asynchronousFetches
-            turns.run(for: handle) {
+            let isTaken = turns.run(for: handle) {
                 let result = Result { try read(asked, premise.pin, counting) }
                 context.perform { deliver(result, asked, premise, attempt) }
+            }
+            guard isTaken else {
+                throw CoordinatorError(
+                    .limitExceeded,
+                    "\(ReadingTurns.mostWaiting) asynchronous fetches wait for their turn already.")
             }
             handle.whenCancelled {
                 turns.forget(handle)

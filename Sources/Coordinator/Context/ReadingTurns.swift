@@ -15,30 +15,42 @@ final class ReadingTurns: Sendable {
         var waiting: [(key: ObjectIdentifier, work: Work)] = []
     }
 
+    /// How many may wait by default.
+    static let mostWaiting = 1_000
+
     private let limit: Int
+    private let mostWaiting: Int
     private let state = Mutex(State())
 
     /// - Parameter readers: how many connections for reading the store has. Half of them stay free
     ///   for those who wait for what they read.
-    init(ofReaders readers: Int) { limit = max(1, readers / 2) }
+    init(ofReaders readers: Int, mostWaiting: Int = ReadingTurns.mostWaiting) {
+        limit = max(1, readers / 2)
+        self.mostWaiting = mostWaiting
+    }
 
     /// Runs some work when its turn comes.
     ///
     /// - Parameter key: what is read; the work keeps it.
-    func run(for key: AsynchronousFetch, _ work: @escaping Work) {
-        let hasTurn = state.withLock { state in
+    /// - Returns: false where too many wait already; then it never runs.
+    func run(for key: AsynchronousFetch, _ work: @escaping Work) -> Bool {
+        let hasTurn: Bool? = state.withLock { state in
             if state.running < limit {
                 state.running += 1
                 return true
             }
+            guard state.waiting.count < mostWaiting else { return nil }
             state.waiting.append((ObjectIdentifier(key), work))
             return false
         }
-        guard hasTurn else { return }
-        Thread.detachNewThread {
-            work()
-            while let next = self.next() { next() }
+        guard let hasTurn else { return false }
+        if hasTurn {
+            Thread.detachNewThread {
+                work()
+                while let next = self.next() { next() }
+            }
         }
+        return true
     }
 
     /// Forgets work that waits for its turn.

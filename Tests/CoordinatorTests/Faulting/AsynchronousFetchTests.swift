@@ -162,6 +162,25 @@ struct AsynchronousFetchTests {
         #expect(all == [0, 1, 2])
     }
 
+    @Test("As many wait as may, and one more is refused")
+    func full() async throws {
+        let turns = ReadingTurns(ofReaders: 2, mostWaiting: 2)
+        let count = Mutex(0)
+        let isOpen = Mutex(false)
+        let keys = (0..<4).map { _ in AsynchronousFetch() }
+        let taken = keys.map { key in
+            turns.run(for: key) {
+                for _ in 0..<1_000 where !isOpen.withLock({ $0 }) { Self.pause() }
+                count.withLock { $0 += 1 }
+            }
+        }
+        #expect(taken == [true, true, true, false])
+        isOpen.withLock { $0 = true }
+        try await eventually("all have run") { turns.isIdle }
+        let done = count.withLock { $0 }
+        #expect(done == 3)
+    }
+
     @Test("A pinned context's fetch reads its pin")
     func pinned() async throws {
         try items(10)
