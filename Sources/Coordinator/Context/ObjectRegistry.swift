@@ -16,11 +16,17 @@ struct ObjectRegistry: ContextPart {
     // MARK: Uniquing
 
     func register(_ object: ManagedObject) {
-        if graph.registry.count >= graph.registrySweep {
-            graph.registry = graph.registry.filter { $0.value.object != nil }
-            graph.registrySweep = max(1024, graph.registry.count * 2)
-        }
+        makeRoom(for: 1)
         graph.registry[object.objectID] = WeakObject(object: object)
+    }
+
+    /// Makes room for so many objects more. Where so many came since the last time, those that nobody uses
+    /// any more go first.
+    func makeRoom(for count: Int) {
+        guard graph.registry.count + count > graph.registrySweep else { return }
+        graph.registry = graph.registry.filter { $0.value.object != nil }
+        graph.registrySweep = max(1024, (graph.registry.count + count) * 2)
+        graph.registry.reserveCapacity(graph.registry.count + count)
     }
 
     func makeFault(

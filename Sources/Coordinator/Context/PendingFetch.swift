@@ -62,7 +62,9 @@ struct PendingFetch: ContextPart {
     func found(_ request: FetchRequest, _ content: FetchCursor.Content) throws -> [Found] {
         graph.counting.countFetch()
         guard hasPending(request) else {
-            return try stored(request, content, wanted: .max, besides: 0).map(\.found)
+            return try stored(request, content, wanted: .max, besides: 0) { objectID, source, _ in
+                .stored(objectID, source)
+            }
         }
         let question = try question(request)
         let pending = try matching(question)
@@ -72,7 +74,10 @@ struct PendingFetch: ContextPart {
             if request.fetchOffset > 0 { asked.fetchOffset = 0 }
         }
         let stored = try stored(
-            asked, content, wanted: question.wanted, besides: pending.count, at: question.moment)
+            asked, content, wanted: question.wanted, besides: pending.count, at: question.moment
+        ) { objectID, source, values in
+            Placed(values: values, row: objectID.row, found: .stored(objectID, source))
+        }
         return try page(stored, with: pending, question)
     }
 
@@ -189,10 +194,12 @@ struct PendingFetch: ContextPart {
     /// - Parameters:
     ///   - wanted: at most so many from the first on.
     ///   - pending: how many others may come between: what stays before the page needs no values.
-    private func stored(
+    ///   - element: makes a result of an identity, its values and what it is sorted by.
+    private func stored<Element>(
         _ request: FetchRequest, _ content: FetchCursor.Content, wanted: Int,
-        besides pending: Int, at moment: Int64? = nil
-    ) throws -> [Placed] {
+        besides pending: Int, at moment: Int64? = nil,
+        _ element: (ManagedObjectID, FaultSource, [PropertyValue]) -> Element
+    ) throws -> [Element] {
         var unskipped = request
         let changed = hasPending(request) ? graph.updated.count + graph.deleted.count : 0
         if hasPending(request) {
@@ -208,12 +215,12 @@ struct PendingFetch: ContextPart {
             selectsSortKeys: pending > 0, moment: moment,
             milliseconds: persistentStoreCoordinator.options.monotonicMilliseconds())
         var rows: [CachedRow] = []
-        let found: [Placed] = try objectRegistry.read { reader in
+        let found: [Element] = try objectRegistry.read { reader in
             try reading.read(reader, keeping: &rows) { objectID in
                 changed > 0
                     && (graph.updated[objectID] != nil || graph.deleted[objectID] != nil)
-            } _: { objectID, source, values in
-                Placed(values: values, row: objectID.row, found: .stored(objectID, source))
+            } _: {
+                element($0, $1, $2)
             }
         }
         if !rows.isEmpty { persistentStoreCoordinator.rowCache.add(rows) }
@@ -249,6 +256,7 @@ struct PendingFetch: ContextPart {
 
     /// The context's objects of what a request found, with what it has read along.
     func objects(_ found: [Found], _ request: FetchRequest) throws -> [ManagedObject] {
+        objectRegistry.makeRoom(for: found.count)
         let objects = found.map { object(for: $0, request) }
         if let debug = persistentStoreCoordinator.options.sqlDebug,
             objects.count > debug.resultLimit, request.fetchLimit == 0,
