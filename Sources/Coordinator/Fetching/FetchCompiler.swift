@@ -122,7 +122,8 @@ package struct FetchCompiler: Sendable {
                 tail += " HAVING \(try builder.condition(try resolver.resolve(having)))"
             }
         }
-        tail += try order(request, paths, selection, &builder)
+        let shape = RequestShape(request, predicate, of: entity)
+        tail += try order(request, paths, selection, shape, &builder)
         if request.fetchLimit > 0 || request.fetchOffset > 0 {
             let limit = request.fetchLimit > 0 ? Int64(request.fetchLimit) : -1
             tail += " LIMIT \(builder.bind(.integer(limit)))"
@@ -139,7 +140,7 @@ package struct FetchCompiler: Sendable {
         let statement = builder.finished(sql)
         return CompiledFetch(
             sql: statement.sql, bindings: statement.bindings, columns: selection.columns,
-            shape: RequestShape(request, predicate, of: entity))
+            shape: shape)
     }
 
     private func check(_ request: FetchRequest) throws(FetchRequestError) {
@@ -167,7 +168,7 @@ package struct FetchCompiler: Sendable {
 
     private func order(
         _ request: FetchRequest, _ paths: PathResolver, _ selection: Selection,
-        _ builder: inout SQLBuilder
+        _ shape: RequestShape, _ builder: inout SQLBuilder
     ) throws -> String {
         if request.resultType == .count { return "" }
         var keys: [String] = []
@@ -184,7 +185,10 @@ package struct FetchCompiler: Sendable {
             }
             keys.append("\(expression) \(descriptor.ascending ? "ASC" : "DESC")")
         }
-        keys += selection.tieBreakers ?? ["t0._id"]
+        // SQLite takes a table that is in order already, and tests each row, before an index that leaves a
+        // range to be put in order. The sign keeps it from seeing the table's order.
+        let isFound = keys.isEmpty && request.fetchLimit == 0 && shape.isRangeOfAnIndex(paths.entity)
+        keys += selection.tieBreakers ?? [isFound ? "+t0._id" : "t0._id"]
         return keys.isEmpty ? "" : " ORDER BY \(keys.joined(separator: ", "))"
     }
 }

@@ -122,3 +122,13 @@ extension ValueTest {
         }
     }
 }
+
+extension RequestShape {
+    /// Whether an index finds the rows of one of its ranges.
+    func isRangeOfAnIndex(_ entity: ManagedObjectModel.Entity) -> Bool {
+        entity.indexes.contains { index in
+            let first = index.elements.first { !equal.contains($0.property) }
+            return first.map { ranged.contains($0.property) } ?? false
+        }
+    }
+}

@@ -59,6 +59,25 @@ struct IndexTests {
         #expect(try plan(plain, "sender == 'a'", sort).contains("TEMP B-TREE"))
     }
 
+    @Test("An index serves a range without a sort, and a page is taken in the table's order")
+    func range() throws {
+        let node = try node([
+            IndexDescription(name: "bySize", elements: ["sender", "size"]),
+            IndexDescription(name: "byTime", elements: ["sentAt"]),
+        ])
+        let ranges = [
+            "sentAt > %@": "SEARCH t0 USING COVERING INDEX Message.byTime (sentAt>?)",
+            "sender == 'a' AND size BETWEEN {1, 2}":
+                "SEARCH t0 USING COVERING INDEX Message.bySize (sender=? AND size>? AND size<?)",
+        ]
+        for (format, search) in ranges {
+            let format = format.replacingOccurrences(of: "%@", with: "CAST(5, 'NSDate')")
+            #expect(try plan(node, format) == "\(search); USE TEMP B-TREE FOR ORDER BY")
+        }
+        #expect(try plan(node, "size > 5") == "SCAN t0")
+        #expect(try plan(node, "sentAt > CAST(5, 'NSDate')", limit: 5) == "SCAN t0")
+    }
+
     @Test("An index with a predicate serves the fetches that have its terms, and no others")
     func partial() throws {
         let node = try node([
