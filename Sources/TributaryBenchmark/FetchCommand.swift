@@ -39,7 +39,7 @@ struct FetchCommand: Measurement {
             let coordinator = try Self.store(path, objects)
             defer { coordinator.close() }
             return [
-                try lists(coordinator, path), try memory(coordinator, path),
+                try lists(coordinator, path), try logged(path), try memory(coordinator, path),
                 try relationships(coordinator), try pages(coordinator),
                 try findOrCreate(coordinator), try toManys(coordinator),
             ] + (try derived(workspace))
