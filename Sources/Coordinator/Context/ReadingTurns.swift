@@ -1,6 +1,16 @@
 import Foundation
 import Synchronization
 
+/// How many asynchronous fetches of a coordinator's contexts are under way.
+public struct AsynchronousFetchGauge: Hashable, Sendable {
+    /// Those that read.
+    public var running = 0
+    /// Those that wait for their turn.
+    public var waiting = 0
+    /// How many may wait; a fetch beyond it fails at once.
+    public var limit = 0
+}
+
 /// Runs reads beside the queues of contexts, a few at once. The others wait in the order they came.
 ///
 /// Each has a thread of its own. Dispatch and Swift's tasks share about as many threads as there are
@@ -58,6 +68,13 @@ final class ReadingTurns: Sendable {
         state.withLock { state in state.waiting.removeAll { $0.key == ObjectIdentifier(key) } }
     }
 
+    var gauge: AsynchronousFetchGauge {
+        state.withLock {
+            AsynchronousFetchGauge(
+                running: $0.running, waiting: $0.waiting.count, limit: mostWaiting)
+        }
+    }
+
     /// Whether nothing is read.
     var isIdle: Bool { state.withLock { $0.running == 0 } }
 
@@ -70,4 +87,9 @@ final class ReadingTurns: Sendable {
             return state.waiting.removeFirst().work
         }
     }
+}
+
+extension PersistentStoreCoordinator {
+    /// How many asynchronous fetches of its contexts are under way. Usable from any thread.
+    public var asynchronousFetchGauge: AsynchronousFetchGauge { asynchronousFetches.gauge }
 }

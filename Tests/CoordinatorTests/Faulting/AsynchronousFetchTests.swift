@@ -175,6 +175,7 @@ struct AsynchronousFetchTests {
             }
         }
         #expect(taken == [true, true, true, false])
+        #expect(turns.gauge == AsynchronousFetchGauge(running: 1, waiting: 2, limit: 2))
         isOpen.withLock { $0 = true }
         try await eventually("all have run") { turns.isIdle }
         let done = count.withLock { $0 }
