@@ -93,7 +93,7 @@ struct Planting {
             let url = root.appendingPathComponent(name)
             if let bytes = try? Data(contentsOf: url) { result[name] = bytes }
         }
-        for folder in ["Sources", "Tests", "Fuzz/Sources"] {
+        for folder in ["Sources", "Tests", "Examples", "Fuzz/Sources"] {
             for path in Self.files(in: root.appendingPathComponent(folder)) {
                 let name = "\(folder)/\(path)"
                 result[name] = try Data(contentsOf: root.appendingPathComponent(name))
