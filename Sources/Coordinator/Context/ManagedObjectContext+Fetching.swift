@@ -126,8 +126,8 @@ extension ManagedObjectContext {
         }
     }
 
-    /// The IDs of the objects that ``fetch(_:)`` would give, without making objects. To be used
-    /// on its queue.
+    /// The IDs of the objects that ``fetch(_:)`` would give, without making objects: what a request says
+    /// of these (faults, batches, prefetching) does not matter here. To be used on its queue.
     ///
     /// - Throws: As ``fetch(_:)``.
     public func fetchObjectIDs(_ request: FetchRequest) throws -> [ManagedObjectID] {
@@ -136,7 +136,8 @@ extension ManagedObjectContext {
         return try pendingFetch.found(request, .identities).map(\.objectID)
     }
 
-    /// How many objects ``fetch(_:)`` would give. To be used on its queue.
+    /// How many objects ``fetch(_:)`` would give, without making them: what a request says of objects
+    /// (faults, batches, prefetching) does not matter here. To be used on its queue.
     ///
     /// - Throws: As ``fetch(_:)``.
     public func count(for request: FetchRequest) throws -> Int {
@@ -145,8 +146,8 @@ extension ManagedObjectContext {
         return try pendingFetch.count(request)
     }
 
-    /// Fetches chosen values and aggregates; pending changes are not in them. To be used on its
-    /// queue.
+    /// Fetches chosen values and aggregates; pending changes are not in them. No objects are made: what
+    /// a request says of these (faults, batches, prefetching) does not matter here. To be used on its queue.
     ///
     /// - Throws: As ``fetch(_:)``.
     public func fetchDictionaries(
