@@ -110,7 +110,7 @@ extension ManagedObject {
         usableContext()?.objectRegistry.fire(self)
         guard position < values.count else { return }
         values[position] = fitted(value, position)
-        if change == .inserted { assigned.insert(position) }
+        if change == .inserted { noteAssigned(position) }
     }
 
     func read(_ position: Int) -> PropertyValue {
@@ -136,7 +136,7 @@ extension ManagedObject {
             context.relationshipTracker.setReference(of: self, position: position, to: value)
         } else {
             values[position] = value
-            if change == .inserted { assigned.insert(position) }
+            if change == .inserted { noteAssigned(position) }
             context.noteChange(of: self)
         }
     }
@@ -154,7 +154,7 @@ extension ManagedObject {
     }
 
     /// Whether it is or was of a context: only then it has a row, if a temporary one.
-    var wasInContext: Bool { objectID.row != RowID(.min) }
+    var wasInContext: Bool { row != RowID(.min) }
 
     /// A number as the attribute's type has it, where that can hold it; Core Data takes any NSNumber.
     private func fitted(_ value: PropertyValue, _ position: Int) -> PropertyValue {

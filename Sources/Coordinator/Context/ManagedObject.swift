@@ -36,7 +36,8 @@ open class ManagedObject {
     /// The object's entity.
     public let entity: ManagedObjectModel.Entity
     /// Its identity; temporary until its first save.
-    public internal(set) var objectID: ManagedObjectID
+    public var objectID: ManagedObjectID { ManagedObjectID(entityName: entity.name, row: row) }
+    var row = RowID(.min)
     /// The context it belongs to; nil once it was deleted and saved, rolled back as an insert,
     /// or its context was reset or is gone.
     public internal(set) weak var managedObjectContext: ManagedObjectContext?
@@ -48,15 +49,7 @@ open class ManagedObject {
     package internal(set) var version: RowVersion?
     /// Of a fault, where its values are at hand.
     var source = FaultSource.none
-    /// Positions that an inserted object was given values for: a default is no assignment.
-    var assigned: Set<Int> = []
-    /// Positions of references that a delete rule made null, and that nobody assigned since.
-    var nullified: Set<Int> = []
-    /// Whether a delete rule deleted it, and not the application.
-    var isDeletedByRule = false
-    var transients: [String: PropertyValue] = [:]
-    /// The members of to-manys and derived to-ones as the store had them, once read.
-    var memberBases: [String: Set<ManagedObjectID>] = [:]
+    var extras: ObjectExtras?
     var change = PendingChange.none { didSet { noteForFetches() } }
     /// Whether its row was found missing, or was deleted elsewhere.
     var isInaccessible = false
@@ -71,7 +64,6 @@ open class ManagedObject {
         entity: ManagedObjectModel.Entity, insertInto context: ManagedObjectContext?
     ) {
         self.entity = entity
-        objectID = ManagedObjectID(entityName: entity.name, row: RowID(.min))
         context?.insert(self)
     }
 

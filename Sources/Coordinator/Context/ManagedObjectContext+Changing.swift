@@ -47,8 +47,7 @@ extension ManagedObjectContext {
                 && entityNamed(object.entity.name, at: place) === object.entity,
             "\(object.entity.name) is abstract, or of another model.", at: place)
         graph.lastTemporaryRow -= 1
-        object.objectID = ManagedObjectID(
-            entityName: object.entity.name, row: RowID(graph.lastTemporaryRow))
+        object.row = RowID(graph.lastTemporaryRow)
         object.managedObjectContext = self
         // It may have been of a context before, and of a row.
         objectRegistry.turnIntoFault(object)

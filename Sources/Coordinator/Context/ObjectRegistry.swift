@@ -33,7 +33,7 @@ struct ObjectRegistry: ContextPart {
         _ objectID: ManagedObjectID, _ entity: ManagedObjectModel.Entity
     ) -> ManagedObject {
         let object = context.objectClass(of: entity).init(entity: entity, insertInto: nil)
-        object.objectID = objectID
+        object.row = objectID.row
         object.managedObjectContext = context
         register(object)
         return object

@@ -134,7 +134,7 @@ struct RelationshipTracker: ContextPart {
         }
         rebalance(object) { object.values[position] = value }
         object.nullified.remove(position)
-        if object.change == .inserted { object.assigned.insert(position) }
+        if object.change == .inserted { object.noteAssigned(position) }
         context.noteChange(of: object)
         guard let column, old != value else { return }
         for case .reference(let row) in [old, value] {

@@ -124,7 +124,7 @@ struct SaveCompletion: ContextPart {
                 object.managedObjectContext = nil
                 continue
             }
-            object.objectID = objectID
+            object.row = objectID.row
             objectRegistry.register(object)
         }
         graph.inserted = [:]

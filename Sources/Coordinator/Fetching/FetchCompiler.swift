@@ -187,8 +187,9 @@ package struct FetchCompiler: Sendable {
         }
         // SQLite takes a table that is in order already, and tests each row, before an index that leaves a
         // range to be put in order. The sign keeps it from seeing the table's order.
-        let isFound = keys.isEmpty && request.fetchLimit == 0 && shape.isRangeOfAnIndex(paths.entity)
-        keys += selection.tieBreakers ?? [isFound ? "+t0._id" : "t0._id"]
+        let isByIndex =
+            keys.isEmpty && request.fetchLimit == 0 && shape.isRangeOfAnIndex(paths.entity)
+        keys += selection.tieBreakers ?? [isByIndex ? "+t0._id" : "t0._id"]
         return keys.isEmpty ? "" : " ORDER BY \(keys.joined(separator: ", "))"
     }
 }

@@ -166,12 +166,14 @@ public struct StoreReader {
         _ statement: SQLStatement, _ table: EntityTable, actors: ActorTable,
         from first: Int32 = 0, last: RowVersion? = nil
     ) throws -> RowSnapshot {
-        var values: [PropertyValue] = []
         let columns = table.entity.columns
-        values.reserveCapacity(columns.count)
-        for (position, property) in columns.enumerated() {
-            values.append(
-                try statement.value(first + Int32(position) + 4, property.content))
+        let values = try [PropertyValue](unsafeUninitializedCapacity: columns.count) {
+            for (position, property) in columns.enumerated() {
+                $0.initializeElement(
+                    at: position,
+                    to: try statement.value(first + Int32(position) + 4, property.content))
+                $1 += 1
+            }
         }
         let version: RowVersion
         var isConflicted = false

@@ -65,17 +65,17 @@ struct IndexTests {
             IndexDescription(name: "bySize", elements: ["sender", "size"]),
             IndexDescription(name: "byTime", elements: ["sentAt"]),
         ])
-        let ranges = [
-            "sentAt > %@": "SEARCH t0 USING COVERING INDEX Message.byTime (sentAt>?)",
-            "sender == 'a' AND size BETWEEN {1, 2}":
-                "SEARCH t0 USING COVERING INDEX Message.bySize (sender=? AND size>? AND size<?)",
-        ]
-        for (format, search) in ranges {
-            let format = format.replacingOccurrences(of: "%@", with: "CAST(5, 'NSDate')")
-            #expect(try plan(node, format) == "\(search); USE TEMP B-TREE FOR ORDER BY")
-        }
+        let late = "sentAt > CAST(5, 'NSDate')"
+        let sorted = "; USE TEMP B-TREE FOR ORDER BY"
+        #expect(
+            try plan(node, late)
+                == "SEARCH t0 USING COVERING INDEX Message.byTime (sentAt>?)" + sorted)
+        #expect(
+            try plan(node, "sender == 'a' AND size BETWEEN {1, 2}")
+                == "SEARCH t0 USING COVERING INDEX Message.bySize (sender=? AND size>? AND size<?)"
+                + sorted)
         #expect(try plan(node, "size > 5") == "SCAN t0")
-        #expect(try plan(node, "sentAt > CAST(5, 'NSDate')", limit: 5) == "SCAN t0")
+        #expect(try plan(node, late, limit: 5) == "SCAN t0")
     }
 
     @Test("An index with a predicate serves the fetches that have its terms, and no others")
