@@ -55,7 +55,9 @@ let package = Package(
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
             ],
-            swiftSettings: settings),
+            swiftSettings: settings,
+            // ICU of the toolchain, which Foundation is linked with.
+            linkerSettings: [.linkedLibrary("_FoundationICU")]),
 
         // Layer 2: the shell of a node without I/O; and with it: sockets, timers, HTTP, the process.
         .target(

@@ -16,6 +16,7 @@ import Testing
 
     private static let imports = [
         ImportRule(modules: ["CZeroMQ"], folders: ["Sources/Node/Mesh/ZeroMQ/"], exceptions: []),
+        ImportRule(modules: ["_FoundationICU"], folders: [], exceptions: ["Collation.swift"]),
         ImportRule(
             modules: ["GRDB", "GRDBSQLite", "CSQLite"],
             folders: [

@@ -9,6 +9,10 @@ public enum Derivation: Hashable, Sendable {
     case lowercase(String)
     /// `uppercase:(key)`: a text attribute in upper case.
     case uppercase(String)
+    /// `localizedStandard:(key)` or `localizedStandard:(key, locale)`: bytes that are in the order of a text
+    /// attribute by ``SortDescriptor/Comparison/localizedStandard(locale:)``. A fetch that sorts the text so
+    /// sorts by them, and an index over them serves it.
+    case localizedStandard(String, locale: String)
     /// `relationship.@count`: how many objects a to-many leads to.
     case count(relationship: String)
     /// `relationship.attribute.@sum`: the sum of a number of the objects that a to-many leads to.
@@ -21,6 +25,11 @@ public enum Derivation: Hashable, Sendable {
     ///
     /// - Returns: nil for any other.
     public init?(_ expression: String) {
+        if let (key, locale) = LocalizedStandard.parse(expression) {
+            guard Self.isName(key) else { return nil }
+            self = .localizedStandard(key, locale: locale)
+            return
+        }
         let text = expression.filter { $0 != " " }
         if text == "now()" {
             self = .now
@@ -62,18 +71,23 @@ public enum Derivation: Hashable, Sendable {
         case .canonical(let key): "canonical:(\(key))"
         case .lowercase(let key): "lowercase:(\(key))"
         case .uppercase(let key): "uppercase:(\(key))"
+        case .localizedStandard(let key, let locale): LocalizedStandard.text(key, locale)
         case .count(let relationship): "\(relationship).@count"
         case .sum(let relationship, let attribute): "\(relationship).\(attribute).@sum"
         case .now: "now()"
         }
     }
 
-    /// The text attribute that it is made of.
-    var text: (key: String, function: ResolvedFunction)? {
+    /// The text attribute that it is made of, and what is made of it.
+    ///
+    /// A model has no locale without an order; of one the values would be null.
+    var text: (key: String, function: TextDerivation?)? {
         switch self {
-        case .canonical(let key): (key, .text(.canonical))
-        case .lowercase(let key): (key, .text(.lowercase))
-        case .uppercase(let key): (key, .text(.uppercase))
+        case .canonical(let key): (key, .function(.canonical))
+        case .lowercase(let key): (key, .function(.lowercase))
+        case .uppercase(let key): (key, .function(.uppercase))
+        case .localizedStandard(let key, let locale):
+            (key, Collation(locale).map { .collationKey($0) })
         case .count, .sum, .now: nil
         }
     }
@@ -82,7 +96,7 @@ public enum Derivation: Hashable, Sendable {
     var relationship: String? {
         switch self {
         case .count(let relationship), .sum(let relationship, _): relationship
-        case .canonical, .lowercase, .uppercase, .now: nil
+        case .canonical, .lowercase, .uppercase, .localizedStandard, .now: nil
         }
     }
 }

@@ -204,7 +204,8 @@ struct ModelJSONReader {
         throw ModelError(
             place.name,
             "\"derivation\" must be canonical:(key), lowercase:(key), uppercase:(key), "
-                + "relationship.@count, relationship.attribute.@sum or now()")
+                + "localizedStandard:(key), localizedStandard:(key, locale), relationship.@count, relationship.attribute.@sum or now()"
+        )
     }
 
     private static func validation(

@@ -31,7 +31,13 @@ extension ModelResolver {
             guard let source = attributes.first(where: { $0.name == key }), source.isWritten,
                 source.type == .string
             else { throw ModelError(place, "\(key) is no text attribute of its entity") }
-            return try require(.string)
+            guard case .localizedStandard(_, let locale) = derivation else {
+                return try require(.string)
+            }
+            guard Collation(locale) != nil else {
+                throw ModelError(place, Collation.refusal(locale))
+            }
+            return try require(.binary)
         }
         guard let name = derivation.relationship else { return try require(.date) }
         guard let relationship = relationships.first(where: { $0.name == name }),

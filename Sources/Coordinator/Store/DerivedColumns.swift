@@ -11,7 +11,7 @@ struct DerivedColumns: Sendable {
         /// The place among what readers are given of a row.
         let column: Int
         /// The text and what is made of it; nil for when the row was saved.
-        let text: (position: Int, function: ResolvedFunction)?
+        let text: (position: Int, function: TextDerivation)?
     }
 
     /// A derived attribute that looks into a to-many.
@@ -62,7 +62,8 @@ struct DerivedColumns: Sendable {
                     Own(
                         name: attribute.name, column: column,
                         text: derivation.text.flatMap { key, function in
-                            entity.position(of: key).map { ($0, function) }
+                            guard let function else { return nil }
+                            return entity.position(of: key).map { ($0, function) }
                         }))
             }
         }
@@ -141,7 +142,7 @@ struct DerivedColumns: Sendable {
             guard let (position, function) = attribute.text else {
                 return .date(Int64(newest().milliseconds))
             }
-            return function.apply([columns[position]])
+            return function.value(of: columns[position])
         }
     }
 
