@@ -8,8 +8,8 @@ extension PendingFetch {
         let resolver = PathResolver(model: managedObjectModel, entity: entity)
         let entities = request.sortDescriptors.reduce(into: Set<String>()) { entities, descriptor in
             // The store says what is wrong with a path.
-            guard let path = try? SortEvaluator.path(descriptor, resolver) else { return }
-            entities.formUnion(LivePlan.crossed(by: path, managedObjectModel))
+            guard let key = try? ResolvedSortKey(descriptor, resolver) else { return }
+            entities.formUnion(LivePlan.crossed(by: key.path, managedObjectModel))
         }
         if entities.isEmpty { return false }
         return [graph.inserted, graph.updated, graph.deleted].contains { objects in

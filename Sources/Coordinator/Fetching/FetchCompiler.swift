@@ -31,6 +31,7 @@ package struct FetchCompiler: Sendable {
     static let foldFunction = "tributary_fold"
     static let textFunction = "tributary_text"
     static let applyFunction = "tributary_apply"
+    static let collationKeyFunction = "tributary_collation_key"
     static let totalFunction = "tributary_total"
     static let integerTotalFunction = "tributary_integer_total"
     static let decimalCollation = "tributary_decimal"
@@ -104,11 +105,10 @@ package struct FetchCompiler: Sendable {
         if request.resultType == .count { selection.expressions = ["1"] }
         if selectsSortKeys {
             for descriptor in request.sortDescriptors {
-                let path = try SortEvaluator.path(descriptor, paths)
-                selection.expressions.append(try builder.value(path))
+                let key = try ResolvedSortKey(descriptor, paths)
+                selection.expressions.append(try key.sql(&builder))
                 selection.columns.append(
-                    .init(
-                        name: descriptor.keyPath, content: .attribute(path.type ?? .integer64)))
+                    .init(name: descriptor.keyPath, content: .attribute(key.type ?? .integer64)))
             }
         }
         if let names = selection.names { paths.columns = names }
@@ -176,12 +176,12 @@ package struct FetchCompiler: Sendable {
             let expression: String
             // Of groups it is one of their names.
             if request.resultType == .dictionary, paths.columns == nil,
-                PeriodKey.isFunction(descriptor.keyPath)
+                descriptor.comparison == .value, PeriodKey.isFunction(descriptor.keyPath)
             {
                 expression = try PeriodKey(descriptor.keyPath, paths).sql(&builder)
             } else {
-                let path = try SortEvaluator.path(descriptor, paths)
-                expression = builder.ordered(try builder.value(path), path.type)
+                let key = try ResolvedSortKey(descriptor, paths)
+                expression = builder.ordered(try key.sql(&builder), key.type)
             }
             keys.append("\(expression) \(descriptor.ascending ? "ASC" : "DESC")")
         }

@@ -80,21 +80,54 @@ public struct FetchRequest: Hashable, Sendable {
 
 /// One key of an order, as NSSortDescriptor.
 public struct SortDescriptor: Hashable, Sendable {
+    /// How the values of a key lie to each other.
+    public enum Comparison: Hashable, Sendable {
+        /// By their value; texts by their UTF-8 bytes.
+        case value
+        /// Texts as people of a language expect them, as `localizedStandardCompare`: "file 2" before
+        /// "file 10". For key paths of text attributes alone.
+        ///
+        /// The locale is a language, perhaps with a script and a region: "de", "sv_SE", "zh_Hant"; ""
+        /// is the root, an order for no language. It is never that of the process. A language that
+        /// ICU has no order for is refused. A region without an order of its own has its language's.
+        case localizedStandard(locale: String)
+    }
+
     /// An attribute, perhaps through to-ones, or a count such as `friends.@count`.
     public var keyPath: String
     /// Whether the least comes first; nil is least.
     public var ascending: Bool
+    /// How values lie to each other.
+    public var comparison: Comparison
 
     /// Describes a key of an order.
-    public init(_ keyPath: String, ascending: Bool = true) {
+    public init(_ keyPath: String, ascending: Bool = true, comparison: Comparison = .value) {
         self.keyPath = keyPath
         self.ascending = ascending
+        self.comparison = comparison
     }
 
-    /// Reads a key path, descending where it begins with `-`.
+    /// Reads a key path, `localizedStandard:(path)` or `localizedStandard:(path, locale)`; descending where
+    /// it begins with `-`.
     public init(text: String) {
         let isDescending = text.utf8.first == UInt8(ascii: "-")
-        self.init(isDescending ? String(text.dropFirst()) : text, ascending: !isDescending)
+        let key = isDescending ? String(text.dropFirst()) : text
+        guard let (keyPath, locale) = LocalizedStandard.parse(key) else {
+            self.init(key, ascending: !isDescending)
+            return
+        }
+        self.init(
+            keyPath, ascending: !isDescending, comparison: .localizedStandard(locale: locale))
+    }
+
+    /// The text that ``init(text:)`` reads.
+    public var text: String {
+        let key =
+            switch comparison {
+            case .value: keyPath
+            case .localizedStandard(let locale): LocalizedStandard.text(keyPath, locale)
+            }
+        return ascending ? key : "-\(key)"
     }
 }
 

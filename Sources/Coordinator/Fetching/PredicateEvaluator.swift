@@ -293,7 +293,7 @@ extension ValueTest {
 
 /// An order compiled for an entity, to sort objects in memory as SQL does.
 package struct SortEvaluator: Hashable, Sendable {
-    private let keys: [(path: ResolvedPath, ascending: Bool)]
+    private let keys: [ResolvedSortKey]
 
     /// Compiles an order.
     ///
@@ -303,25 +303,9 @@ package struct SortEvaluator: Hashable, Sendable {
         model: ManagedObjectModel
     ) throws(PredicateError) {
         let resolver = PathResolver(model: model, entity: entity)
-        var keys: [(path: ResolvedPath, ascending: Bool)] = []
-        for descriptor in descriptors {
-            keys.append((try Self.path(descriptor, resolver), descriptor.ascending))
-        }
+        var keys: [ResolvedSortKey] = []
+        for descriptor in descriptors { keys.append(try ResolvedSortKey(descriptor, resolver)) }
         self.keys = keys
-    }
-
-    static func path(
-        _ descriptor: SortDescriptor, _ resolver: PathResolver
-    ) throws(PredicateError) -> ResolvedPath {
-        let names =
-            resolver.columns == nil
-            ? try PredicateParser.keyPath(descriptor.keyPath) : [descriptor.keyPath]
-        let path = try resolver.resolve(names, offset: 0)
-        guard path.firstToMany == nil, path.type != nil else {
-            throw PredicateError(
-                "\"\(descriptor.keyPath)\" leads to no single value to sort by", offset: 0)
-        }
-        return path
     }
 
     /// Whether it is by the object's own attributes alone.
@@ -329,7 +313,7 @@ package struct SortEvaluator: Hashable, Sendable {
 
     /// The values an object is sorted by; to be fetched once an object.
     package func values(of subject: some PredicateSubject) throws -> [PropertyValue] {
-        try keys.map { try PredicateEvaluator.value($0.path, [subject]) }
+        try keys.map { try $0.value(of: subject) }
     }
 
     /// Whether an object with these values comes before another. Equal ones come by identity,
@@ -358,15 +342,5 @@ package struct SortEvaluator: Hashable, Sendable {
         try subjects.map { (values: try values(of: $0), row: $0.predicateRow, subject: $0) }
             .sorted { precedes(($0.values, $0.row), ($1.values, $1.row)) }
             .map(\.subject)
-    }
-
-    /// Whether both sort alike.
-    package static func == (left: SortEvaluator, right: SortEvaluator) -> Bool {
-        left.keys.elementsEqual(right.keys) { $0.path == $1.path && $0.ascending == $1.ascending }
-    }
-
-    /// Hashes the key paths.
-    package func hash(into hasher: inout Hasher) {
-        for key in keys { hasher.combine(key.path) }
     }
 }

@@ -40,9 +40,9 @@ public struct RequestShape: Hashable, Sendable, CustomStringConvertible {
             }
         } else if request.resultType != .count {
             for descriptor in request.sortDescriptors {
-                guard note(key: descriptor.keyPath, descriptor.ascending, of: entity) else {
-                    return
-                }
+                guard let name = Self.column(descriptor, of: entity),
+                    note(key: name, descriptor.ascending, of: entity)
+                else { return }
             }
         }
     }
@@ -68,6 +68,16 @@ public struct RequestShape: Hashable, Sendable, CustomStringConvertible {
     private static func insert(_ name: String, _ names: inout [String]) {
         guard names.count < maximumColumns, !names.contains(name) else { return }
         names.append(name)
+    }
+
+    /// The property that a key sorts by; nil where no column has it.
+    private static func column(
+        _ descriptor: SortDescriptor, of entity: ManagedObjectModel.Entity
+    ) -> String? {
+        guard case .localizedStandard(let locale) = descriptor.comparison else {
+            return descriptor.keyPath
+        }
+        return Collation(locale).flatMap { entity.keys(of: descriptor.keyPath, in: $0) }
     }
 
     /// - Returns: whether the keys after it count.

@@ -9,8 +9,8 @@ struct LivePlan {
     /// Gives the predicate as it is at the time; nil where it does not ask for `now()`.
     private let predicateNow: (() throws -> PredicateEvaluator)?
     let order: SortEvaluator
-    /// Whether results that begin with the same sort key are a section.
-    let hasSections: Bool
+    /// How results that begin with the same sort key are a section; nil where they are not.
+    private let sections: SectionKey?
     /// The entities that results have.
     let results: Set<String>
     /// Entities above them: the ID of a link's end can name one of these.
@@ -36,7 +36,6 @@ struct LivePlan {
         let now = { @Sendable in Int64(clamping: wall()) }
         self.request = request
         self.entity = entity
-        self.hasSections = hasSections
         predicate = try PredicateEvaluator(
             request.predicate, entity: entity, model: model, cluster: cluster, now: now)
         predicateNow =
@@ -52,8 +51,13 @@ struct LivePlan {
         let resolver = PathResolver(model: model, entity: entity)
         var paths: [ResolvedPath] = []
         for descriptor in request.sortDescriptors {
-            paths.append(try SortEvaluator.path(descriptor, resolver))
+            paths.append(try ResolvedSortKey(descriptor, resolver).path)
         }
+        sections =
+            try hasSections
+            ? request.sortDescriptors.first.map {
+                try SectionKey(ResolvedSortKey($0, resolver))
+            } : nil
         if let predicate = request.predicate {
             var predicates = PredicateResolver(
                 paths: resolver, cluster: cluster, now: now)
@@ -139,9 +143,18 @@ struct LivePlan {
     func entry(for object: ManagedObject) throws -> LiveEntry? {
         let subject = GraphSubject(object: object)
         guard try (predicateNow?() ?? predicate).matches(subject) else { return nil }
-        let values = try order.values(of: subject)
+        let entry = try placed(object)
         // Reading it may have shown that its row is gone.
-        return object.isDeleted ? nil : LiveEntry(object, values)
+        return object.isDeleted ? nil : entry
+    }
+
+    /// An object with what places it.
+    func placed(_ object: ManagedObject) throws -> LiveEntry {
+        let subject = GraphSubject(object: object)
+        let values = try order.values(of: subject)
+        return LiveEntry(
+            object, values,
+            section: try sections?.value(of: subject, placedBy: values[0]) ?? .null)
     }
 
     func precedes(_ left: LiveEntry, _ right: LiveEntry) -> Bool {
@@ -151,13 +164,15 @@ struct LivePlan {
     /// Whether two results that follow each other are of one section.
     func isSameSection(_ left: LiveEntry, _ right: LiveEntry) -> Bool {
         guard hasSections else { return true }
-        let (left, right) = (left.values[0], right.values[0])
-        return ValueOrder.compare(left, right) == .same
-            || SectionName.isEmpty(left) && SectionName.isEmpty(right)
+        return ValueOrder.compare(left.values[0], right.values[0]) == .same
+            || SectionName.isEmpty(left.section) && SectionName.isEmpty(right.section)
     }
 
+    /// Whether results that begin with the same sort key are a section.
+    var hasSections: Bool { sections != nil }
+
     func sectionName(of entry: LiveEntry) -> String {
-        hasSections ? SectionName.text(of: entry.values[0]) : ""
+        hasSections ? SectionName.text(of: entry.section) : ""
     }
 }
 
@@ -166,19 +181,42 @@ struct LivePlan {
 final class LiveEntry {
     let object: ManagedObject
     let values: [PropertyValue]
+    /// The value that its section has its name of; null where there are none.
+    let section: PropertyValue
     let row: RowID
     /// The row's version when it was placed or last looked at.
     var version: RowVersion?
 
-    init(_ object: ManagedObject, _ values: [PropertyValue]) {
+    init(_ object: ManagedObject, _ values: [PropertyValue], section: PropertyValue) {
         self.object = object
         self.values = values
+        self.section = section
         row = object.objectID.row
         version = object.version
     }
 
     /// Whether it is placed by the same keys as another.
-    func hasPlace(of other: LiveEntry) -> Bool { row == other.row && values == other.values }
+    func hasPlace(of other: LiveEntry) -> Bool {
+        row == other.row && values == other.values && section == other.section
+    }
+}
+
+/// What the sections of results have their names of.
+private struct SectionKey {
+    private let path: ResolvedPath
+    /// The collation's key of the empty text, which other texts may have too; nil without collation.
+    private let empty: PropertyValue?
+
+    init(_ key: ResolvedSortKey) {
+        path = key.path
+        empty = key.collation.map { .binary($0.key(of: "")) }
+    }
+
+    /// - Parameter key: what the object is sorted by first.
+    func value(of subject: GraphSubject, placedBy key: PropertyValue) throws -> PropertyValue {
+        guard let empty else { return key }
+        return key == empty ? .null : try PredicateEvaluator.value(path, [subject])
+    }
 }
 
 /// The names of sections.

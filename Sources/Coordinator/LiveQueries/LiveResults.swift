@@ -55,9 +55,7 @@ final class LiveResults {
     }
 
     private func sorted(_ objects: [ManagedObject]) throws -> [LiveEntry] {
-        var entries = try objects.map { object in
-            LiveEntry(object, try plan.order.values(of: GraphSubject(object: object)))
-        }
+        var entries = try objects.map(plan.placed)
         evaluations += entries.count
         try context.objectRegistry.throwFaultingError()
         // The store sorts by what is saved. An object that was not merged shows other values.

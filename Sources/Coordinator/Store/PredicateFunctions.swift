@@ -10,6 +10,7 @@ enum PredicateFunctions {
         database.add(function: fold)
         database.add(function: compare)
         database.add(function: apply)
+        database.add(function: collationKey)
         database.add(collation: decimal)
         AggregateFunctions.register(on: database)
     }
@@ -34,6 +35,16 @@ enum PredicateFunctions {
             let options = Int.fromDatabaseValue(values[3])
         else { return nil }
         return kind.holds(text, needle, ComparisonOptions(rawValue: options))
+    }
+
+    /// `tributary_collation_key(text, locale)`: the bytes by which texts are in the locale's order.
+    private static let collationKey = DatabaseFunction(
+        FetchCompiler.collationKeyFunction, argumentCount: 2, pure: true
+    ) { values in
+        guard let text = Self.text(values[0]),
+            let collation = String.fromDatabaseValue(values[1]).flatMap({ Collation($0) })
+        else { return nil }
+        return Data(collation.key(of: text))
     }
 
     private static func text(_ value: DatabaseValue) -> String? {

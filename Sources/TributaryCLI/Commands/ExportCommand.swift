@@ -21,7 +21,10 @@ struct ExportCommand: AsyncParsableCommand {
     @Option(help: "The properties, separated by commas; by default all.")
     var properties: String?
 
-    @Option(help: "A key path to sort by; descending with --sort=-KEY. May be repeated.")
+    @Option(
+        help:
+            "A key path to sort by, or \"localizedStandard:(KEY, de)\"; descending with --sort=-KEY. May be repeated."
+    )
     var sort: [String] = []
 
     @OptionGroup var source: SourceOptions

@@ -57,7 +57,10 @@ struct FetchCommand: AsyncParsableCommand {
 
     @OptionGroup var fetch: FetchOptions
 
-    @Option(help: "A key path to sort by; descending with --sort=-KEY. May be repeated.")
+    @Option(
+        help:
+            "A key path to sort by, or \"localizedStandard:(KEY, de)\"; descending with --sort=-KEY. May be repeated."
+    )
     var sort: [String] = []
 
     @Option(help: "At most so many objects.")

@@ -174,7 +174,8 @@ struct DifferentialTests {
             "photo", "manager.name", "manager.balance", "desk.place", "reports.@count",
             "manager.groups.@count", "manager.reports.@count", "reports.@max.balance",
             "manager.reports.@avg.weight", "manager.pets.@min.name", "entity",
-            "desk.user.entity.name",
+            "desk.user.entity.name", "localizedStandard:(name, sv)", "localizedStandard:(name)",
+            "localizedStandard:(manager.name, de)", "localizedStandard:(desk.place)",
         ]
         for _ in 0..<300 {
             let sort = (0..<choices.next() % 4).map { _ in

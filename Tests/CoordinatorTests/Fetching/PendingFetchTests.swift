@@ -67,7 +67,9 @@ struct PendingFetchTests {
             nil, "p == 'b'", "p ==[c] 'b' AND n > 3", "n == 4", "p IN {'a', 'c'}",
             "p == 'a' OR n == 2", "NOT (p == 'a')", "owner == NULL AND p ==[cd] 'E'",
         ]
-        let sorts = [nil, "p", "-p", "n", "-n"]
+        let sorts = [
+            nil, "p", "-p", "n", "-n", "localizedStandard:(p, sv)", "-localizedStandard:(p)",
+        ]
         for step in 0..<250 {
             try context.performAndWait {
                 try change(&choices, keys)

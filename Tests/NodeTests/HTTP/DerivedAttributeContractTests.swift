@@ -9,6 +9,7 @@ struct DerivedAttributeContractTests {
         {"entities": [
           {"name": "Folder", "attributes": [{"name": "name", "type": "string"},
              {"name": "canonical", "type": "string", "derivation": "canonical:(name)"},
+             {"name": "key", "type": "binary", "derivation": "localizedStandard:(name, sv)"},
              {"name": "total", "type": "decimal", "derivation": "notes.price.@sum"}],
            "relationships": [
              {"name": "notes", "destination": "Note", "inverse": "folder", "toMany": true}],
@@ -38,6 +39,13 @@ struct DerivedAttributeContractTests {
                 #"{"entity": "Folder", "properties": ["total"]}"#)
             #expect(some["objects.0.values.total"]?.string == "0.3")
             #expect(some["objects.0.values.canonical"] == nil)
+
+            // A key of an order comes as base64.
+            let key = found["objects.0.values.key"]?.string
+            #expect(key?.isEmpty == false, "\(found.text)")
+            let same = try await node.fetch(
+                #"{"entity": "Folder", "predicate": "key == '\#(key ?? "")'"}"#)
+            #expect(same["objects"]?.array?.count == 1, "\(same.text)")
 
             let refused = try await node.save(
                 operations: #"{"insert": "Folder", "values": {"total": "1"}}"#)

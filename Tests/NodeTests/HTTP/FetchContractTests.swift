@@ -171,6 +171,33 @@ struct FetchContractTests {
         }
     }
 
+    @Test("A sort in the order of a language is that of objects and of groups")
+    func languages() async throws {
+        try await HTTPTestNode.run { node in
+            let names = ["file 10", "ö", "file 2", "Z"]
+            let saved = try await node.save(
+                "{\"operations\": ["
+                    + names.map { #"{"insert": "Person", "values": {"name": "\#($0)"}}"# }
+                    .joined(separator: ", ") + "]}")
+            #expect(saved.status == 200, "\(saved.text)")
+            for (sort, sorted) in [
+                ("localizedStandard:(name, sv)", ["file 2", "file 10", "Z", "ö"]),
+                ("-localizedStandard:(name)", ["Z", "ö", "file 10", "file 2"]),
+                ("name", ["Z", "file 10", "file 2", "ö"]),
+            ] {
+                for more in ["", #", "groupBy": ["name"]"#] {
+                    let found = try await node.fetch(
+                        #"{"entity": "Person", "sort": ["\#(sort)"]\#(more)}"#)
+                    #expect(found.status == 200, "\(found.text)")
+                    let rows = found["rows"]?.array ?? found["objects"]?.array ?? []
+                    #expect(
+                        rows.map { ($0.object?["values"] ?? $0).object?["name"]?.string } == sorted,
+                        "\(sort): \(found.text)")
+                }
+            }
+        }
+    }
+
     @Test(
         "What makes no sense is 400",
         arguments: [
@@ -179,6 +206,22 @@ struct FetchContractTests {
             (#"{"entity": "Person", "limit": "x"}"#, "malformed", "limit"),
             (#"{"entity": "Person", "limit": -1}"#, "malformed", "limit"),
             (#"{"entity": "Person", "sort": ["nothing"]}"#, "malformed", "nothing"),
+            (
+                #"{"entity": "Person", "sort": ["localizedStandard:(nothing)"]}"#, "malformed",
+                "nothing"
+            ),
+            (
+                #"{"entity": "Person", "sort": ["localizedStandard:(age)"]}"#, "invalidPredicate",
+                "no text"
+            ),
+            (
+                #"{"entity": "Person", "sort": ["localizedStandard:(name, xx)"]}"#,
+                "invalidPredicate", "locale \"xx\""
+            ),
+            (
+                #"{"entity": "Person", "sort": ["localizedStandard:(name"]}"#, "invalidPredicate",
+                "no key path"
+            ),
             (#"{"entity": "Person", "properties": ["x"]}"#, "malformed", "\"x\""),
             (#"{"entity": "Person", "prefetch": ["name"]}"#, "malformed", "name"),
             (#"{"entity": "Person", "resultType": "x"}"#, "malformed", "resultType"),
