@@ -31,10 +31,12 @@ enum StoreOpening {
             if isNew { try create(database, model, cluster, node, environment) }
             try checkOwner(database, path: path, cluster: cluster, node: node)
             let (remainder, unfilled) = try adopt(model, migration, in: database, path: path)
+            let outdated = try DerivedFingerprints.adopt(model, in: database)
             engine = try begin(
                 database, model, cluster, node, environment,
                 Beginning(
-                    path: path, remainder: remainder, unfilled: unfilled, isNew: isNew,
+                    path: path, remainder: remainder, unfilled: unfilled.union(outdated),
+                    isNew: isNew,
                     minimumIncarnation: minimumIncarnation, beside: beside,
                     announce: { try $0.write(path, files) }))
             try database.prepared("COMMIT").run()

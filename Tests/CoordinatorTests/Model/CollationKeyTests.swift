@@ -129,6 +129,39 @@ struct CollationKeyTests {
                 == ["Person/\(person.row): key is not what it is derived from"])
     }
 
+    @Test(
+        "What other tables of Unicode made is computed once more at the opening",
+        arguments: [
+            ("canonical", "canonical"), ("lowercase", "lower"), ("uppercase", "upper"),
+            ("localizedStandard:sv_SE", "key"), ("localizedStandard:", "rootKey"),
+        ])
+    func otherTables(derivation: String, column: String) throws {
+        let node = try EngineNode(Self.model())
+        let person = try node.insert("Person", ["name": .string("Åß")])
+        let value = try node.value(person, column)
+        let wrong = "UPDATE Person SET \(column) = CAST('?' AS BLOB)"
+        for change in [
+            "UPDATE _fingerprint SET fingerprint = 'other' WHERE derivation = '\(derivation)'",
+            "DELETE FROM _fingerprint WHERE derivation = '\(derivation)'",
+            "DROP TABLE _fingerprint",
+        ] {
+            node.close()
+            try node.tamper("\(wrong); \(change)")
+            try node.open()
+            #expect(try node.value(person, column) == value, "\(change)")
+            #expect(try node.coordinator.verify().derivedDifferences.isEmpty)
+        }
+        // By the same tables nothing is computed once more.
+        node.close()
+        #expect(try node.look("SELECT count(*) FROM _fingerprint") == 5)
+        try node.tamper(wrong)
+        try node.open()
+        #expect(try node.coordinator.verify().derivedDifferences.count == 1)
+        try node.migrate(to: Self.model(false), .none)
+        node.close()
+        #expect(try node.look("SELECT count(*) FROM _fingerprint") == 0)
+    }
+
     @Test("The expression is read and written, and a model says what it cannot be of")
     func expressions() throws {
         for (text, derivation) in [
