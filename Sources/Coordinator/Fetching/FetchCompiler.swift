@@ -21,6 +21,8 @@ package struct CompiledFetch: Hashable, Sendable {
     package let columns: [Column]
     /// What it asks for, without its constants.
     let shape: RequestShape
+    /// Whether it finds a range in no order but that of identities, and would do so by an index.
+    let isRange: Bool
 }
 
 /// Compiles fetch requests to SQL over the store's tables.
@@ -75,10 +77,11 @@ package struct FetchCompiler: Sendable {
     ///     `t0._id`, and `t0._entity` where the table is shared.
     ///   - selectsSortKeys: whether what objects are sorted by is selected after these columns.
     ///   - excluded: rows that are not to be found.
+    ///   - isHeld: whether all that is found will be held in memory, so that it can be sorted there.
     /// - Throws: ``PredicateError`` or ``FetchRequestError``.
     package func compile(
         _ request: FetchRequest, selecting columns: [String] = [], selectsSortKeys: Bool = false,
-        without excluded: [RowID] = []
+        without excluded: [RowID] = [], isHeld: Bool = false
     ) throws -> CompiledFetch {
         guard let entity = model.entity(named: request.entityName) else {
             throw FetchRequestError("there is no entity \"\(request.entityName)\"")
@@ -123,7 +126,14 @@ package struct FetchCompiler: Sendable {
             }
         }
         let shape = RequestShape(request, predicate, of: entity)
-        tail += try order(request, paths, selection, shape, &builder)
+        // SQLite takes a table that is in order already, and tests each row, before an index that leaves a
+        // range to be put in order. The sign keeps it from seeing the table's order.
+        let isRange =
+            isHeld && request.sortDescriptors.isEmpty && request.fetchLimit == 0
+            && !shape.ranged.isEmpty
+        tail += try order(
+            request, paths, selection, &builder,
+            identity: isRange && shape.isRangeOfAnIndex(entity) ? "+t0._id" : "t0._id")
         if request.fetchLimit > 0 || request.fetchOffset > 0 {
             let limit = request.fetchLimit > 0 ? Int64(request.fetchLimit) : -1
             tail += " LIMIT \(builder.bind(.integer(limit)))"
@@ -140,7 +150,7 @@ package struct FetchCompiler: Sendable {
         let statement = builder.finished(sql)
         return CompiledFetch(
             sql: statement.sql, bindings: statement.bindings, columns: selection.columns,
-            shape: shape)
+            shape: shape, isRange: isRange)
     }
 
     private func check(_ request: FetchRequest) throws(FetchRequestError) {
@@ -168,7 +178,7 @@ package struct FetchCompiler: Sendable {
 
     private func order(
         _ request: FetchRequest, _ paths: PathResolver, _ selection: Selection,
-        _ shape: RequestShape, _ builder: inout SQLBuilder
+        _ builder: inout SQLBuilder, identity: String
     ) throws -> String {
         if request.resultType == .count { return "" }
         var keys: [String] = []
@@ -185,11 +195,7 @@ package struct FetchCompiler: Sendable {
             }
             keys.append("\(expression) \(descriptor.ascending ? "ASC" : "DESC")")
         }
-        // SQLite takes a table that is in order already, and tests each row, before an index that leaves a
-        // range to be put in order. The sign keeps it from seeing the table's order.
-        let isByIndex =
-            keys.isEmpty && request.fetchLimit == 0 && shape.isRangeOfAnIndex(paths.entity)
-        keys += selection.tieBreakers ?? [isByIndex ? "+t0._id" : "t0._id"]
+        keys += selection.tieBreakers ?? [identity]
         return keys.isEmpty ? "" : " ORDER BY \(keys.joined(separator: ", "))"
     }
 }

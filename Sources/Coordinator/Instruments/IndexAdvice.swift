@@ -51,9 +51,10 @@ extension PersistentStoreCoordinator {
             let isWhole = request.resultType == .objects && !entity.sharesTable
             let table = reader.catalog.table(entity.name)
             let compiled = try reader.compile(
-                request, selecting: isWhole ? table.selectedColumns.map { "t0.\($0)" } : [])
+                request, selecting: isWhole ? table.selectedColumns.map { "t0.\($0)" } : [],
+                isHeld: true)
             return try reader.indexAdvice(
-                for: [ObservedRequest(shape: compiled.shape, sql: compiled.sql)])
+                for: [ObservedRequest(shape: compiled.shape, sql: compiled.trialSQL)])
         }
     }
 }

@@ -11,7 +11,8 @@ public struct ObservedRequest: Hashable, Sendable {
     public internal(set) var milliseconds: UInt64 = 0
     /// How many rows they gave.
     public internal(set) var rows: UInt64 = 0
-    /// A statement of one of them; nil where none was short enough to be kept.
+    /// A statement of one of them, as it would be with an index; nil where none was short enough to be
+    /// kept.
     var sql: String?
 }
 
@@ -65,7 +66,7 @@ final class RequestObserver: Sendable {
     /// Begins to observe a request.
     func begin(_ compiled: CompiledFetch) -> Observation {
         Observation(
-            observer: self, shape: compiled.shape, sql: compiled.sql, beganAt: clock())
+            observer: self, shape: compiled.shape, sql: compiled.trialSQL, beganAt: clock())
     }
 
     /// A request under way.
@@ -112,5 +113,14 @@ extension RequestObserver.State {
         guard let oldest = entries.min(by: { $0.value.turn < $1.value.turn }) else { return }
         entries[oldest.key] = nil
         dropped += 1
+    }
+}
+
+extension CompiledFetch {
+    /// The statement as it would be with an index for its range.
+    var trialSQL: String {
+        let order = " ORDER BY t0._id"
+        guard isRange, sql.hasSuffix(order) else { return sql }
+        return sql.dropLast(order.count) + " ORDER BY +t0._id"
     }
 }

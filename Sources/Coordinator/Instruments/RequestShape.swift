@@ -134,11 +134,14 @@ extension ValueTest {
 }
 
 extension RequestShape {
-    /// Whether an index finds the rows of one of its ranges.
+    /// Whether an index over all rows finds those of one of its ranges. Decimals are compared by an order
+    /// that no index has.
     func isRangeOfAnIndex(_ entity: ManagedObjectModel.Entity) -> Bool {
         entity.indexes.contains { index in
+            if index.predicate != nil { return false }
             let first = index.elements.first { !equal.contains($0.property) }
-            return first.map { ranged.contains($0.property) } ?? false
+            guard let first, ranged.contains(first.property) else { return false }
+            return entity.attribute(named: first.property)?.type != .decimal
         }
     }
 }

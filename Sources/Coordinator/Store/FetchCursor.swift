@@ -99,7 +99,8 @@ final class FetchCursor {
         var request = request
         request.resultType = .objects
         let compiled = try reader.compile(
-            request, selecting: columns.map { "t0.\($0)" }, selectsSortKeys: selectsSortKeys)
+            request, selecting: columns.map { "t0.\($0)" }, selectsSortKeys: selectsSortKeys,
+            isHeld: isHeld)
         statement = try reader.statement(compiled)
         sortKeys = compiled.columns.map(\.content)
         firstSortKey = Int32(columns.count)

@@ -130,14 +130,15 @@ extension StoreReader {
 
     func compile(
         _ request: FetchRequest, selecting columns: [String] = [], selectsSortKeys: Bool = false,
-        without excluded: [RowID] = []
+        without excluded: [RowID] = [], isHeld: Bool = false
     ) throws -> CompiledFetch {
         let compiler = FetchCompiler(
             model: catalog.model, codes: EntityCodes(catalog.names.entities),
             cluster: catalog.cluster, now: now)
         do {
             return try compiler.compile(
-                request, selecting: columns, selectsSortKeys: selectsSortKeys, without: excluded)
+                request, selecting: columns, selectsSortKeys: selectsSortKeys, without: excluded,
+                isHeld: isHeld)
         } catch let error as PredicateError {
             throw CoordinatorError(.invalidPredicate, "\(error)")
         } catch let error as FetchRequestError {
