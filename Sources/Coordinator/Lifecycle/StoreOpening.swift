@@ -35,8 +35,8 @@ enum StoreOpening {
             engine = try begin(
                 database, model, cluster, node, environment,
                 Beginning(
-                    path: path, remainder: remainder, unfilled: unfilled.union(outdated),
-                    isNew: isNew,
+                    path: path, remainder: remainder, unfilled: unfilled,
+                    outdated: outdated, isNew: isNew,
                     minimumIncarnation: minimumIncarnation, beside: beside,
                     announce: { try $0.write(path, files) }))
             try database.prepared("COMMIT").run()
@@ -179,6 +179,8 @@ enum StoreOpening {
         let remainder: StoreMigration.Remainder?
         /// The roots of entities that have derived attributes yet to be computed.
         let unfilled: Set<String>
+        /// The roots of those with derived texts by other tables than the program's.
+        let outdated: Set<String>
         let isNew: Bool
         let minimumIncarnation: UInt64
         let beside: IncarnationRecord?
@@ -265,7 +267,8 @@ enum StoreOpening {
         let adoption = ModelAdoption(session: session)
         if let plan { try migration.finish(plan) }
         try adoption.adoptConstraints(after: beginning.remainder)
-        try engine.derivedAttributes.fill(beginning.unfilled)
+        try engine.derivedAttributes.fill(
+            beginning.unfilled, outdated: beginning.outdated)
         if let plan {
             if plan.hasOtherClaims { try migration.settleAllClaims() }
             try migration.adoptDigest(plan)

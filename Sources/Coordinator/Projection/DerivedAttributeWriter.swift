@@ -96,19 +96,23 @@ struct DerivedAttributeWriter: StorePart {
         group.updated.append(ManagedObjectID(entityName: table.entity.name, row: row))
     }
 
-    /// Computes all derived attributes of all rows, where the columns are new.
-    func fill(_ roots: Set<String>) throws {
+    /// Computes all derived attributes of all rows, where the columns are new, and those of texts where they
+    /// are outdated.
+    func fill(_ unfilled: Set<String>, outdated: Set<String> = []) throws {
         for table in tables.values.sorted(by: { $0.code < $1.code })
-        where roots.contains(table.entity.root) && !table.entity.isAbstract {
+        where !table.entity.isAbstract {
+            let isNew = unfilled.contains(table.entity.root)
             let own = table.entity.sharesTable ? " WHERE _entity = \(table.code)" : ""
             let name = EntityTable.quote(table.entity.root)
-            if !table.derived.collected.isEmpty {
+            if isNew, !table.derived.collected.isEmpty {
                 let values = table.derived.collected.map {
                     "\(EntityTable.quote($0.name)) = \($0.value)"
                 }
                 try execute(sql: "UPDATE \(name) SET \(values.joined(separator: ", "))\(own)")
             }
-            if !table.derived.own.isEmpty { try fillOwn(table) }
+            if !table.derived.own.isEmpty, isNew || outdated.contains(table.entity.root) {
+                try fillOwn(table)
+            }
         }
     }
 
@@ -117,25 +121,32 @@ struct DerivedAttributeWriter: StorePart {
     private func fillOwn(_ table: EntityTable) throws {
         let name = EntityTable.quote(table.entity.root)
         let own = table.entity.sharesTable ? " AND _entity = \(table.code)" : ""
+        let columns = table.derived.own.map { EntityTable.quote($0.name) }
         let page = try database.prepared(
-            "SELECT _id FROM \(name) WHERE _id > ?1\(own) ORDER BY _id LIMIT \(Self.rowsAtOnce)")
-        let columns = table.derived.own.enumerated().map {
-            "\(EntityTable.quote($1.name)) = ?\($0 + 2)"
-        }
+            "SELECT _id, \(columns.joined(separator: ", ")) FROM \(name) WHERE _id > ?1\(own) "
+                + "ORDER BY _id LIMIT \(Self.rowsAtOnce)")
+        let assigned = columns.enumerated().map { "\($1) = ?\($0 + 2)" }
         let statement = try database.prepared(
-            "UPDATE \(name) SET \(columns.joined(separator: ", ")) WHERE _id = ?1")
+            "UPDATE \(name) SET \(assigned.joined(separator: ", ")) WHERE _id = ?1")
         var last = Int64.min
         while true {
             page.bind(1, last)
-            var rows: [RowID] = []
-            while try page.step() { rows.append(RowID(page.integer(0))) }
+            var rows: [(row: RowID, kept: [PropertyValue])] = []
+            while try page.step() {
+                let kept = try table.derived.own.enumerated().map { index, attribute in
+                    try page.value(
+                        Int32(index) + 1, table.entity.columns[attribute.column].content)
+                }
+                rows.append((RowID(page.integer(0)), kept))
+            }
             guard let end = rows.last else { return }
-            last = end.rawValue
-            for row in rows {
+            last = end.row.rawValue
+            for (row, kept) in rows {
                 guard let loaded = try rowStore.load(table, row) else { continue }
                 statement.bind(1, row.rawValue)
                 let values = table.derived.ownValues(
                     loaded.columns, newest: loaded.newestShown)
+                if values == kept { continue }
                 for (index, value) in values.enumerated() {
                     statement.bind(Int32(index) + 2, value)
                 }
