@@ -61,6 +61,7 @@ public final class PersistentStoreCoordinator: Sendable {
         storeAt path: String, model: ManagedObjectModel, cluster: String, node: NodeID,
         options: Options = Options()
     ) throws {
+        do { try model.checkLocales() } catch { throw CoordinatorError(.malformed, "\(error)") }
         let path = options.files.resolved(path)
         storePath = path
         self.model = model

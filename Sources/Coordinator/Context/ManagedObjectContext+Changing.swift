@@ -233,6 +233,7 @@ extension ManagedObjectContext {
             object.managedObjectContext = nil
         }
         graph.registry = [:]
+        graph.registrySweep = 1024
         graph.inserted = [:]
         graph.updated = [:]
         graph.deleted = [:]

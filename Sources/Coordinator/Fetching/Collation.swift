@@ -16,12 +16,22 @@ struct Collation: Hashable, Sendable {
     ///   what has no order of its own is ordered as the language is.
     /// - Returns: nil for any other.
     init?(_ locale: String) {
+        guard Collator.isKnown(locale) else { return nil }
+        self.init(written: locale)
+    }
+
+    /// The order of a locale that a program had which may know more languages: that of the root for one
+    /// that is not known here.
+    ///
+    /// - Returns: nil where it is not written as a locale is.
+    init?(written locale: String) {
         guard let collator = Collator.of(locale) else { return nil }
         self.locale = collator.locale
         self.collator = collator
     }
 
-    /// The key of a text; never empty.
+    /// The key of a text; never empty. Different texts have different keys: what is equal in the order of
+    /// the language is ordered by its bytes.
     func key(of text: String) -> [UInt8] { collator.key(of: text) }
 
     /// The version of the tables behind the order: what another one gave may be other keys.
@@ -37,11 +47,11 @@ struct Collation: Hashable, Sendable {
     func hash(into hasher: inout Hasher) { hasher.combine(locale) }
 }
 
-/// A collator of ICU's, which one thread at a time may use.
-private final class Collator: Sendable {
+/// A collator of ICU's. Nobody changes it once it is made, and then ICU lets many threads use it at once.
+private final class Collator: @unchecked Sendable {
     let locale: String
     let version: String
-    private let handle: Mutex<OpaquePointer>
+    private let handle: OpaquePointer
 
     private init?(canonical locale: String) {
         var status = U_ZERO_ERROR
@@ -61,58 +71,63 @@ private final class Collator: Sendable {
         var tables = version
         swift_ucol_getVersion(handle, &version)
         swift_ucol_getUCAVersion(handle, &tables)
-        self.version = (version + tables).map(String.init).joined(separator: ".")
+        // The last part is for what is set and added here.
+        self.version = (version + tables).map(String.init).joined(separator: ".") + "-1"
         self.locale = locale
-        self.handle = Mutex(handle)
+        self.handle = handle
     }
 
-    deinit { handle.withLock { swift_ucol_close($0) } }
+    deinit { swift_ucol_close(handle) }
+
+    /// Of a longer text so many units decide, and then its bytes.
+    private static let units = 1 << 26
 
     func key(of text: String) -> [UInt8] {
-        let units = Array(text.utf16)
-        return handle.withLock { handle in
-            var capacity = 4 * units.count + 16
-            while true {
-                var needed = 0
-                let key = [UInt8](unsafeUninitializedCapacity: capacity) { buffer, count in
-                    needed = Int(
-                        swift_ucol_getSortKey(
-                            handle, units, Int32(units.count), buffer.baseAddress, Int32(capacity)))
-                    // A zero byte ends it, which no other in it is.
-                    count = max(0, min(needed, capacity) - 1)
-                }
-                if needed <= capacity { return key }
-                capacity = needed
-            }
+        let units = Array(text.utf16.prefix(Self.units))
+        var key = collationKey(of: units, capacity: 4 * units.count + 16)
+        // Of its own size, as many are held.
+        key.reserveCapacity(key.count + text.utf8.count)
+        key.append(contentsOf: text.utf8)
+        return key
+    }
+
+    /// ICU's key, which ends with a zero byte; no other in it is.
+    private func collationKey(of units: [UInt16], capacity: Int) -> [UInt8] {
+        var needed = 0
+        let key = [UInt8](unsafeUninitializedCapacity: capacity) { buffer, count in
+            needed = Int(
+                swift_ucol_getSortKey(
+                    handle, units, Int32(units.count), buffer.baseAddress, Int32(capacity)))
+            count = min(needed, capacity)
         }
+        return needed > capacity ? collationKey(of: units, capacity: needed) : Array(key[...])
     }
 
     // MARK: Those in use
 
-    /// How many are kept.
-    private static let capacity = 32
+    /// How many are kept; with one more all are made once more.
+    private static let capacity = 128
 
-    /// The ones that were asked for last, by what was asked for; the latest at the end.
-    private static let kept = Mutex<[(name: String, collator: Collator)]>([])
+    /// Those that were asked for, by their locales in one spelling.
+    private static let kept = Mutex<[String: Collator]>([:])
 
-    /// The collator of a locale; nil where there is none.
+    /// The collator of a locale; nil where it is not written as one is.
     static func of(_ name: String) -> Collator? {
-        kept.withLock { kept in
-            if let place = kept.lastIndex(where: { $0.name == name }) {
-                let found = kept[place]
-                if place < kept.count - 1 {
-                    kept.remove(at: place)
-                    kept.append(found)
-                }
-                return found.collator
-            }
-            guard let locale = canonical(name), let made = Collator(canonical: locale) else {
-                return nil
-            }
-            if kept.count >= capacity { kept.removeFirst() }
-            kept.append((name, made))
+        if let known = kept.withLock({ $0[name] }) { return known }
+        guard let locale = canonical(name) else { return nil }
+        if let known = kept.withLock({ $0[locale] }) { return known }
+        guard let made = Collator(canonical: locale) else { return nil }
+        return kept.withLock { kept in
+            if kept.count >= capacity { kept = [:] }
+            kept[locale] = made
             return made
         }
+    }
+
+    /// Whether ICU has an order for a locale's language. For any other it has the root's without a word.
+    static func isKnown(_ name: String) -> Bool {
+        guard let locale = canonical(name) else { return false }
+        return locale.isEmpty || languages.contains(String(locale.prefix { $0 != "_" }))
     }
 
     /// The languages that ICU has an order for.
@@ -123,16 +138,15 @@ private final class Collator: Sendable {
             }
         })
 
-    /// A locale in one spelling; nil where it is not well-formed, or of no known language. ICU would
-    /// fall back without a word.
+    /// A locale in one spelling; nil where it is not well-formed.
     private static func canonical(_ name: String) -> String? {
         if name.isEmpty { return "" }
         guard name.utf8.count <= 16, name.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
         var parts = name.split(separator: "_", omittingEmptySubsequences: false)
             .flatMap { $0.split(separator: "-", omittingEmptySubsequences: false) }[...]
-        guard let language = parts.popFirst()?.lowercased(), languages.contains(language) else {
-            return nil
-        }
+        guard let language = parts.popFirst()?.lowercased(), (2...8).contains(language.count),
+            language.allSatisfy(\.isLetter)
+        else { return nil }
         var result = language
         if let script = parts.first, script.count == 4, script.allSatisfy(\.isLetter) {
             result += "_" + script.prefix(1).uppercased() + script.dropFirst().lowercased()

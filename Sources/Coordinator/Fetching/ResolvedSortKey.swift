@@ -69,7 +69,7 @@ extension ManagedObjectModel.Entity {
     func keys(of text: String, in collation: Collation) -> String? {
         derivedAttributes.first {
             guard case .localizedStandard(text, let locale) = $0.derivation else { return false }
-            return Collation(locale) == collation
+            return Collation(written: locale) == collation
         }?.name
     }
 }

@@ -203,19 +203,15 @@ final class LiveEntry {
 
 /// What the sections of results have their names of.
 private struct SectionKey {
-    private let path: ResolvedPath
-    /// The collation's key of the empty text, which other texts may have too; nil without collation.
-    private let empty: PropertyValue?
+    /// The text of an order of texts; nil where the sort key itself tells.
+    private let path: ResolvedPath?
 
-    init(_ key: ResolvedSortKey) {
-        path = key.path
-        empty = key.collation.map { .binary($0.key(of: "")) }
-    }
+    init(_ key: ResolvedSortKey) { path = key.collation == nil ? nil : key.path }
 
     /// - Parameter key: what the object is sorted by first.
     func value(of subject: GraphSubject, placedBy key: PropertyValue) throws -> PropertyValue {
-        guard let empty else { return key }
-        return key == empty ? .null : try PredicateEvaluator.value(path, [subject])
+        guard let path else { return key }
+        return try PredicateEvaluator.value(path, [subject])
     }
 }
 

@@ -79,15 +79,14 @@ public enum Derivation: Hashable, Sendable {
     }
 
     /// The text attribute that it is made of, and what is made of it.
-    ///
-    /// A model has no locale without an order; of one the values would be null.
-    var text: (key: String, function: TextDerivation?)? {
+    var text: (key: String, function: TextDerivation)? {
         switch self {
         case .canonical(let key): (key, .function(.canonical))
         case .lowercase(let key): (key, .function(.lowercase))
         case .uppercase(let key): (key, .function(.uppercase))
         case .localizedStandard(let key, let locale):
-            (key, Collation(locale).map { .collationKey($0) })
+            // A model refuses a locale that is written otherwise.
+            (Collation(written: locale) ?? Collation("")).map { (key, .collationKey($0)) }
         case .count, .sum, .now: nil
         }
     }

@@ -34,7 +34,7 @@ extension ModelResolver {
             guard case .localizedStandard(_, let locale) = derivation else {
                 return try require(.string)
             }
-            guard Collation(locale) != nil else {
+            guard Collation(written: locale) != nil else {
                 throw ModelError(place, Collation.refusal(locale))
             }
             return try require(.binary)
@@ -64,5 +64,20 @@ extension ModelResolver {
             steps += 1
         }
         return nil
+    }
+}
+
+extension ManagedObjectModel {
+    /// Refuses locales that ICU has no order for. Models from elsewhere may have them: then the order is
+    /// that of the root.
+    package func checkLocales() throws(ModelError) {
+        for entity in entities {
+            for attribute in entity.derivedAttributes {
+                guard case .localizedStandard(_, let locale) = attribute.derivation,
+                    Collation(locale) == nil
+                else { continue }
+                throw ModelError("\(entity.name).\(attribute.name)", Collation.refusal(locale))
+            }
+        }
     }
 }

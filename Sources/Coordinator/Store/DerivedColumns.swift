@@ -62,8 +62,7 @@ struct DerivedColumns: Sendable {
                     Own(
                         name: attribute.name, column: column,
                         text: derivation.text.flatMap { key, function in
-                            guard let function else { return nil }
-                            return entity.position(of: key).map { ($0, function) }
+                            entity.position(of: key).map { ($0, function) }
                         }))
             }
         }

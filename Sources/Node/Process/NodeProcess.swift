@@ -391,7 +391,9 @@ public struct NodeProcess: Sendable {
                 context: ["key": "model", "file": path])
         }
         do {
-            return try ManagedObjectModel(json: bytes)
+            let model = try ManagedObjectModel(json: bytes)
+            try model.checkLocales()
+            return model
         } catch {
             throw NodeError(
                 .configurationInvalid, "model: \(path): \(error)",

@@ -28,6 +28,7 @@ struct ModelCommand: AsyncParsableCommand {
         let model: ManagedObjectModel
         do {
             model = try ManagedObjectModel(json: bytes)
+            try model.checkLocales()
         } catch { throw CommandFailure.usage("\(file) is no model: \(error).") }
         if source.json {
             try Terminal.print(bytes: JSONWriter.bytes(of: model.jsonValue()))

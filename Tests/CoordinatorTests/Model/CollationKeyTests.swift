@@ -179,7 +179,7 @@ struct CollationKeyTests {
         #expect(read.descriptions == model.descriptions)
         for (type, text, reason) in [
             ("string", "localizedStandard:(t)", "is of type binary"),
-            ("binary", "localizedStandard:(t, xx)", "locale \"xx\""),
+            ("binary", "localizedStandard:(t, d)", "locale \"d\""),
             ("binary", "localizedStandard:(n)", "no text attribute"),
         ] {
             let json = """
@@ -192,5 +192,20 @@ struct CollationKeyTests {
             }
             #expect(error?.description.contains(reason) == true, "\(text): \(error as Any)")
         }
+    }
+
+    @Test("A model from elsewhere may have a language that has no order here; one's own may not")
+    func unknownLanguage() throws {
+        let json = """
+            {"entities": [{"name": "A", "attributes": [{"name": "t", "type": "string"},
+                {"name": "k", "type": "binary", "derivation": "localizedStandard:(t, xx)"}]}]}
+            """
+        let model = try ManagedObjectModel(json: Array(json.utf8))
+        #expect(model.entity(named: "A")?.derivedAttributes.count == 1)
+        let error = #expect(throws: CoordinatorError.self) { try TestStore(model) }
+        #expect(error?.code == .malformed)
+        #expect(error?.description.contains("A.k: there is no order of texts") == true)
+        let written = try #require(Collation(written: "xx"))
+        #expect(written.key(of: "b") == Collation("")?.key(of: "b"))
     }
 }
