@@ -105,7 +105,7 @@ extension FetchCommand {
             ]
         }
         table.goals = [
-            Goal("rows beside bare", .atMost(2), Self.ratio(times[1], times[0]), unit: " times")
+            Goal("prefix beside bare", .atMost(2), Self.ratio(times[1], times[0]), unit: " times")
         ]
         return table
     }

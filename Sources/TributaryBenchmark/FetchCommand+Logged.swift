@@ -29,7 +29,7 @@ extension FetchCommand {
         var table = MarkdownTable(
             "\(Figures.text(Double(count), 0)) objects, all in", columns: ["", "time"])
         for (name, own) in zip(
-            ["bare sqlite3_step", "context, objects", "with SQL debugging at level 1"], times)
+            ["bare sqlite3_step", "context, objects", "with SQL debugging, not written"], times)
         {
             table.add(name, Figures.milliseconds(Figures.median(own)))
         }

@@ -353,8 +353,9 @@ struct FetchCommand: Measurement {
             table.add(count, Figures.milliseconds(Figures.median(times) / 100))
         }
         table.goals = [
-            Goal("with 1 change", .atMost(1.5), Self.ratio(times[1], times[0]), unit: " times"),
-            Goal("with 1,000 changes", .atMost(3), Self.ratio(times[2], times[0]), unit: " times"),
+            Goal(
+                "page with 1 change", .atMost(1.5), Self.ratio(times[1], times[0]), unit: " times"),
+            Goal("page with 1,000", .atMost(3), Self.ratio(times[2], times[0]), unit: " times"),
         ]
         return table
     }
@@ -410,7 +411,7 @@ struct FetchCommand: Measurement {
         table.add("sorted by `shelf.items.@count`", Figures.milliseconds(Figures.median(times[0])))
         slowest = max(slowest, Figures.median(times[0]))
         table.goals = [
-            Goal("the slowest of them", .atMost(200), slowest * 1_000, unit: " ms")
+            Goal("slowest to-many", .atMost(200), slowest * 1_000, unit: " ms")
         ]
         return table
     }

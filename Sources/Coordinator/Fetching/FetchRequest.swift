@@ -85,7 +85,8 @@ public struct SortDescriptor: Hashable, Sendable {
         /// By their value; texts by their UTF-8 bytes.
         case value
         /// Texts as people of a language expect them, as `localizedStandardCompare`: "file 2" before
-        /// "file 10". For key paths of text attributes alone.
+        /// "file 10". What is equal in that order goes by its bytes. For key paths of text attributes
+        /// alone.
         ///
         /// The locale is a language, perhaps with a script and a region: "de", "sv_SE", "zh_Hant"; ""
         /// is the root, an order for no language. It is never that of the process. A language that
