@@ -30,6 +30,7 @@ public final class PersistentStoreCoordinator: Sendable {
     let savesUnderWay = SavesUnderWay()
     let observers = CommitObservers()
     let rowCache: RowCache
+    let rowReserve = RowReserve()
     let instruments: Instruments
     let waiters = VectorWaiters()
     let asynchronousFetches: ReadingTurns

@@ -62,6 +62,8 @@ extension ManagedObjectContext {
     /// they began; one more fails with `limitExceeded`. Reads through one pin take turns: a pinned context that reads something else meanwhile
     /// waits. What key paths for prefetching lead to is read on the queue, with the delivery.
     ///
+    /// With a parent nothing is read beside the queue: the fetch waits for its turn on it, and reads there.
+    ///
     /// The context lives until the results have come.
     ///
     /// - Parameters:

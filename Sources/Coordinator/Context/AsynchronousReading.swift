@@ -32,6 +32,7 @@ struct AsynchronousReading: ContextPart, Sendable {
         do {
             try handle.checkCancellation()
             try objectRegistry.throwFaultingError()
+            if context.parent != nil { return fetchHere() }
             let asked = try context.pendingFetch.plan(request)
             let premise = Premise(pin: try objectRegistry.readingPin(), saves: saves)
             let counting = graph.counting
@@ -55,6 +56,16 @@ struct AsynchronousReading: ContextPart, Sendable {
                 context.perform { end(.failure(CancellationError())) }
             }
         } catch { end(.failure(error)) }
+    }
+
+    /// A parent shows its unsaved changes on its queue alone, so nothing can be read beside it.
+    private func fetchHere() {
+        let result = Result { try context.pendingFetch.objects(request) }
+        if let count = try? result.get().count {
+            handle.note(found: count)
+            progress?(count)
+        }
+        end(result)
     }
 
     /// To be used on the context's queue.
@@ -210,6 +221,6 @@ extension PendingFetch {
         guard isAll || !question.isSortedHere && result.count >= question.wanted else {
             return nil
         }
-        return try page(result, with: try matching(question), question)
+        return try page(result, with: try matching(question), question).map(\.found)
     }
 }

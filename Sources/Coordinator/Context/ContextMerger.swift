@@ -5,13 +5,15 @@ import Synchronization
 struct ContextMerger: ContextPart {
     let context: ManagedObjectContext
 
-    func enqueue(_ notice: CommitNotice) {
+    /// Notes what is to be merged soon. Usable from any thread.
+    ///
+    /// - Parameter affected: the inserted ones too; nil for whatever is at hand.
+    func enqueue(_ affected: Set<ManagedObjectID>?, inserted: Set<ManagedObjectID>) {
         let mustSchedule = context.pendingMerge.withLock { pending in
             if !pending.isEverything {
-                pending.affected.formUnion(notice.updated)
-                pending.affected.formUnion(notice.deleted)
-                pending.affected.formUnion(notice.inserted)
-                pending.inserted.formUnion(notice.inserted)
+                pending.affected.formUnion(affected ?? [])
+                pending.inserted.formUnion(inserted)
+                if affected == nil { pending.isEverything = true }
             }
             if pending.affected.count > PendingMerge.limit {
                 pending.affected = []
@@ -42,6 +44,7 @@ struct ContextMerger: ContextPart {
     func merge(affected: Set<ManagedObjectID>?, inserted: Set<ManagedObjectID>) {
         objectRegistry.renewGeneration()
         graph.live.noteMerge(affected)
+        defer { context.tellChildren(affected, inserted: inserted) }
         let targets = pendingTargets(among: affected)
         let affected =
             affected?.union(targets.map(\.objectID))
@@ -105,9 +108,7 @@ struct ContextMerger: ContextPart {
         for target in targets where target.isInaccessible {
             do {
                 // Where another object is shown in its place, a save leads there.
-                if try objectRegistry.read({ try $0.row(target.entity, target.objectID.row) })
-                    == nil
-                {
+                if try objectRegistry.readRow(target.objectID.row, of: target.entity) == nil {
                     gone.insert(target.objectID)
                 }
             } catch { objectRegistry.note(error) }
@@ -135,13 +136,7 @@ struct ContextMerger: ContextPart {
                     }
                     if !members.isSubset(of: found) { return true }
                     guard touched.contains(holder.objectID.row) else { return false }
-                    return try base
-                        != Set(
-                            objectRegistry.read {
-                                try $0.members(
-                                    of: relationship, entity: holder.entity,
-                                    row: holder.objectID.row)
-                            })
+                    return try base != objectRegistry.readMembers(of: relationship, holder)
                 }
                 if isChanged { graph.event.refreshed.insert(holder) }
             }
@@ -157,7 +152,7 @@ struct ContextMerger: ContextPart {
         var leading: [MemberKey: Set<RowID>] = [:]
         for (name, objectIDs) in Dictionary(grouping: objectIDs, by: \.entityName) {
             guard let entity = managedObjectModel.entity(named: name) else { continue }
-            for row in try objectRegistry.read({ try $0.rows(entity, objectIDs.map(\.row)) }) {
+            for row in try objectRegistry.readRows(objectIDs.map(\.row), of: entity) {
                 found.insert(row.objectID.row)
                 for column in relationshipTracker.inverseColumns(
                     of: context.entityNamed(row.objectID.entityName))
@@ -176,7 +171,7 @@ struct ContextMerger: ContextPart {
     private func mergeRows(_ objects: [ManagedObject], of entity: ManagedObjectModel.Entity) {
         let rows: [RowSnapshot]
         do {
-            rows = try objectRegistry.read { try $0.rows(entity, objects.map(\.objectID.row)) }
+            rows = try objectRegistry.readRows(objects.map(\.objectID.row), of: entity)
         } catch { return objectRegistry.note(error) }
         let found = Dictionary(
             rows.map { ($0.objectID, $0) }, uniquingKeysWith: { first, _ in first })

@@ -28,8 +28,7 @@ struct ContextSave: ContextPart {
 
     func saveRequest(_ options: SaveOptions) -> SaveRequest {
         var operations: [SaveOperation] = []
-        // Temporary rows count downwards, so the first inserted comes first.
-        for object in context.sorted(graph.inserted).reversed() {
+        for object in insertedInOrder() {
             operations.append(
                 SaveOperation(
                     kind: .insert, entity: object.entity, row: object.objectID.row,
@@ -56,6 +55,7 @@ struct ContextSave: ContextPart {
         for object in context.sorted(graph.checked) where object.change == .none {
             operations.append(operation(.check, object))
         }
+        useStandIns(&operations)
         let settings = context.settings.withLock { ($0.mergePolicy, $0.transactionAuthor, $0.name) }
         if options.resolvesConflicts {
             for index in operations.indices { operations[index].resolves = true }
@@ -63,6 +63,38 @@ struct ContextSave: ContextPart {
         return SaveRequest(
             operations: operations, mergePolicy: settings.0, author: settings.1,
             contextName: settings.2, saveID: options.saveID, isBulk: options.isBulk)
+    }
+
+    /// The inserted objects, the first inserted first: permanent IDs were given in that order, and
+    /// temporary ones count downwards.
+    func insertedInOrder() -> [ManagedObject] {
+        let sorted = context.sorted(graph.inserted)
+        let start = sorted.firstIndex { !$0.objectID.isTemporaryID } ?? sorted.endIndex
+        return sorted[start...] + sorted[..<start].reversed()
+    }
+
+    /// Inserts that have permanent identities are named in a request as all inserts are, by numbers below
+    /// 0; the planner gives them what is reserved for them.
+    private func useStandIns(_ operations: inout [SaveOperation]) {
+        let named = Set(graph.inserted.keys.lazy.map(\.row).filter { $0.rawValue > 0 })
+        if named.isEmpty { return }
+        func standIn(_ row: RowID) -> RowID { named.contains(row) ? row.standIn : row }
+        for index in operations.indices {
+            if operations[index].kind == .insert, named.contains(operations[index].row) {
+                operations[index].reservedRow = operations[index].row
+                operations[index].row = operations[index].row.standIn
+            }
+            for place in operations[index].values.indices {
+                guard case .reference(let row) = operations[index].values[place].value else {
+                    continue
+                }
+                operations[index].values[place].value = .reference(standIn(row))
+            }
+            for place in operations[index].relationships.indices {
+                operations[index].relationships[place].members =
+                    operations[index].relationships[place].members.map(standIn)
+            }
+        }
     }
 
     func operation(
@@ -98,7 +130,7 @@ struct ContextSave: ContextPart {
 
     /// Where the changed to-ones of a deleted object lead, for the coordinator's delete rules to
     /// follow them as those in memory did.
-    private func decidingReferences(
+    func decidingReferences(
         of object: ManagedObject
     ) -> [(position: Int, value: PropertyValue)] {
         object.changedPositions().filter { !isNullified($0, of: object) }.compactMap { position in
@@ -117,7 +149,7 @@ struct ContextSave: ContextPart {
     /// The links made and broken, told by the side the link is named after; a relationship that
     /// is its own inverse has a link each way, told by both. Those that a delete rule broke are
     /// left out, as its nulls are.
-    private func linkOperations(of object: ManagedObject) -> [RelationshipOperation] {
+    func linkOperations(of object: ManagedObject) -> [RelationshipOperation] {
         if graph.linkDeltas.isEmpty { return [] }
         var operations: [RelationshipOperation] = []
         for relationship in object.entity.relationships {
@@ -137,4 +169,9 @@ struct ContextSave: ContextPart {
         }
         return operations
     }
+}
+
+extension RowID {
+    /// The number by which a request names an insert that has this identity already. And back.
+    var standIn: RowID { RowID(-rawValue) }
 }

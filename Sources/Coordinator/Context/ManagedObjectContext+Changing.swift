@@ -46,8 +46,14 @@ extension ManagedObjectContext {
             !object.entity.isAbstract
                 && entityNamed(object.entity.name, at: place) === object.entity,
             "\(object.entity.name) is abstract, or of another model.", at: place)
-        graph.lastTemporaryRow -= 1
-        object.row = RowID(graph.lastTemporaryRow)
+        object.row = TemporaryRows.next()
+        graph.mayHaveTemporaries = true
+        take(object)
+        object.awakeFromInsert()
+    }
+
+    /// Takes an object that has an identity among the inserted, with its default values.
+    func take(_ object: ManagedObject) {
         object.managedObjectContext = self
         // It may have been of a context before, and of a row.
         objectRegistry.turnIntoFault(object)
@@ -58,7 +64,6 @@ extension ManagedObjectContext {
         objectRegistry.register(object)
         graph.event.inserted.insert(object)
         graph.changeCount += 1
-        object.awakeFromInsert()
     }
 
     /// Takes an unsaved delete back.
@@ -177,8 +182,7 @@ extension ManagedObjectContext {
         if mergeChanges, !object.isFault {
             // Never an error: what cannot be read now stays as it was.
             // Where another object is shown in its place, it is gone as one that was deleted.
-            if let row = try? objectRegistry.read({ try $0.row(object.entity, object.objectID.row) }
-            ),
+            if let row = try? objectRegistry.readRow(object.objectID.row, of: object.entity),
                 row.objectID == object.objectID
             {
                 merger.rebase(object, on: row)

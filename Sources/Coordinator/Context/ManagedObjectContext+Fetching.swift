@@ -1,32 +1,18 @@
 public import Merge
 
-/// Names the newest state of a store, at the time of the next read.
-public enum CurrentQueryGeneration: Sendable {
-    /// The state at the next read.
-    case current
-}
-
-/// Which state of the store a context reads.
-enum GenerationState {
-    /// The newest, at each read.
-    case newest
-    /// The newest at the next read, and from then on that one.
-    case pinnedAtNextRead
-    /// This one.
-    case pinned(GenerationPin)
-}
-
 extension ManagedObjectContext {
     /// The object of that ID, as a fault where the context does not have it yet. Nothing is
     /// read, so there may be no such row: see ``existingObject(with:)``. To be used on its queue.
     ///
-    /// - Precondition: The ID's entity is in the model. A temporary ID is one of this context.
+    /// - Precondition: The ID's entity is in the model. A temporary ID is one of this context, or of an
+    ///   object that its parent has inserted.
     public func object(
         with objectID: ManagedObjectID, file: StaticString = #fileID, line: UInt = #line
     ) -> ManagedObject {
         let place = SourcePlace(file, line)
         confine("object(with:)", at: place)
         if let object = graph.registry[objectID]?.object { return object }
+        if let named = parent?.permanentID(for: objectID) { return self.object(with: named) }
         require(
             !objectID.isTemporaryID,
             "\(objectID) is temporary, and this context does not have it.", at: place)
@@ -45,6 +31,7 @@ extension ManagedObjectContext {
     ///   object is deleted here; whatever reading throws.
     public func existingObject(with objectID: ManagedObjectID) throws -> ManagedObject {
         confine()
+        if let named = parent?.permanentID(for: objectID) { return try existingObject(with: named) }
         guard let entity = managedObjectModel.entity(named: objectID.entityName) else {
             throw CoordinatorError(.objectNotFound, "There is no entity \(objectID.entityName).")
         }
@@ -161,37 +148,5 @@ extension ManagedObjectContext {
         }
         graph.counting.countRows(rows.count)
         return rows
-    }
-
-    /// The generation it is pinned to; nil where it reads the newest, or pins at its next read.
-    /// To be used on its queue.
-    public var queryGenerationToken: QueryGenerationToken? {
-        confine()
-        guard case .pinned(let pin) = graph.generation else { return nil }
-        return pin.token
-    }
-
-    /// Pins the context to the newest generation, taken at its next read; from then on it
-    /// fetches and faults from that state, until it saves, merges or is reset. To be used on
-    /// its queue.
-    ///
-    /// Objects it has keep their values until they are refreshed.
-    public func setQueryGeneration(from current: CurrentQueryGeneration) {
-        confine()
-        graph.generation = .pinnedAtNextRead
-    }
-
-    /// Pins the context to the generation of a token, such as another context's; nil unpins.
-    /// To be used on its queue.
-    ///
-    /// - Throws: ``CoordinatorError`` `queryGenerationExpired` where nobody holds that
-    ///   generation any more.
-    public func setQueryGeneration(from token: QueryGenerationToken?) throws {
-        confine()
-        guard let token else {
-            graph.generation = .newest
-            return
-        }
-        graph.generation = .pinned(try persistentStoreCoordinator.share(token))
     }
 }

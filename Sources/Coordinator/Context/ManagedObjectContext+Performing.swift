@@ -52,7 +52,10 @@ extension ManagedObjectContext {
     /// The queue's blocks note their thread, because a dispatch queue cannot tell of itself
     /// whether a nested wait began on it. Relaxed order suffices: a thread can read its own
     /// number there only if it wrote it.
-    var isOnQueue: Bool { owner.load(ordering: .relaxed) == Self.currentThread }
+    var isOnQueue: Bool {
+        if owner.load(ordering: .relaxed) == Self.currentThread { return true }
+        return usesMainQueue && MainQueue.isCurrent
+    }
 
     private static var currentThread: UInt { UInt(pthread_self()) }
 
@@ -64,6 +67,14 @@ extension ManagedObjectContext {
             isOnQueue,
             "\(operation()) was used outside its context's queue; wrap it in perform or "
                 + "performAndWait of its context.", at: place)
+        if usesMainQueue { processLater() }
+    }
+
+    /// What is done on the main queue outside blocks is an event that ends when the queue goes on.
+    private func processLater() {
+        guard !graph.isInEvent else { return }
+        graph.isInEvent = true
+        queue.async { self.runEvent {} }
     }
 
     /// The same for what a context or an object does without being told where it was called.
@@ -75,8 +86,10 @@ extension ManagedObjectContext {
 
     private func runEvent<Result>(_ block: () throws -> Result) rethrows -> Result {
         owner.store(Self.currentThread, ordering: .relaxed)
+        graph.isInEvent = true
         defer {
             processPendingChanges()
+            graph.isInEvent = false
             owner.store(0, ordering: .relaxed)
         }
         return try block()
@@ -87,6 +100,11 @@ extension ManagedObjectContext {
         var willSave: [(Int, @Sendable (ManagedObjectContext) -> Void)] = []
         var didSave: [(Int, @Sendable (ContextChanges, ContextDidSave) -> Void)] = []
         var didChange: [(Int, @Sendable (ContextChanges) -> Void)] = []
+        var shown:
+            [(
+                Int, ObjectIdentifier,
+                @Sendable (Set<ManagedObjectID>?, Set<ManagedObjectID>) -> Void
+            )] = []
         var last = 0
 
         mutating func next() -> Int {
@@ -126,6 +144,7 @@ extension ManagedObjectContext {
             observers.willSave.removeAll { $0.0 == number }
             observers.didSave.removeAll { $0.0 == number }
             observers.didChange.removeAll { $0.0 == number }
+            observers.shown.removeAll { $0.0 == number }
         }
     }
 
@@ -137,4 +156,16 @@ extension ManagedObjectContext {
         }
         return ContextObservation(context: WeakContext(self), number: number)
     }
+}
+
+/// The main queue, which is not always run by the main thread.
+private enum MainQueue {
+    private static let key: DispatchSpecificKey<Bool> = {
+        let key = DispatchSpecificKey<Bool>()
+        DispatchQueue.main.setSpecific(key: key, value: true)
+        return key
+    }()
+
+    /// Whether the caller runs on it, or on the main thread before anything else does.
+    static var isCurrent: Bool { DispatchQueue.getSpecific(key: key) ?? false }
 }

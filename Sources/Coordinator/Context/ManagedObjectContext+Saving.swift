@@ -9,6 +9,9 @@ extension ManagedObjectContext {
     /// to no context, and a pinned context has moved to a generation that contains the save. To
     /// be used on its queue; blocks until the save is durable.
     ///
+    /// A context with a parent puts its changes among the parent's unsaved ones instead, without a
+    /// conflict; what the parent has deleted meanwhile is deleted here too.
+    ///
     /// - Throws: ``CoordinatorError``, and the context stays as it was: `mergeConflict` and
     ///   `constraintConflict` with ``CoordinatorError/conflicts``, `validationFailed` with
     ///   ``CoordinatorError/failures``, `deleteDenied`, `limitExceeded` for more than
@@ -29,6 +32,10 @@ extension ManagedObjectContext {
     @discardableResult
     public func save(_ options: SaveOptions) throws -> Dot? {
         confine()
+        require(
+            parent == nil || options.saveID == nil && !options.resolvesConflicts,
+            "A context with a parent saves into it: a save ID, and resolving conflicts, are for the "
+                + "save of the outermost parent.", at: SourcePlace(#fileID, #line))
         try objectRegistry.throwFaultingError()
         processPendingChanges()
         deletes.propagateDeletes()
@@ -39,15 +46,23 @@ extension ManagedObjectContext {
         processPendingChanges()
         deletes.propagateDeletes()
 
+        if let parent {
+            let saved = SaveCompletion.SavedChanges(self)
+            let outcome = try ChildSave(context: self).save(into: parent)
+            graph.counting.countSave()
+            completion.finish(saved, outcome)
+            return nil
+        }
         let request = saving.saveRequest(options)
         if request.operations.isEmpty {
-            completion.finish(SaveCompletion.SavedChanges(self), result: nil)
+            completion.finish(SaveCompletion.SavedChanges(self), SaveCompletion.Outcome())
             return nil
         }
         let result = try persistentStoreCoordinator.save(request)
         let saved = SaveCompletion.SavedChanges(self)
         graph.counting.countSave()
-        completion.finish(saved, result: result)
+        completion.finish(saved, completion.outcome(result, of: saved))
+        tellChildren(Set(result.rows.lazy.map(\.objectID)))
         // Only the first answer to a save tells what its rows are like.
         if options.saveID != nil, result.rows.isEmpty { completion.forget(saved) }
         return result.transaction
@@ -84,22 +99,32 @@ extension ManagedObjectContext {
     }
 
     /// Whether what others save is merged by itself, on the context's queue, soon after each
-    /// commit. Default false. Usable from any thread.
+    /// commit; with a parent, what the parent has saved and merged, and what other children have saved
+    /// into it. Default false. Usable from any thread.
     public var automaticallyMergesChangesFromParent: Bool {
-        get { settings.withLock { $0.commitObservation != nil } }
+        get { settings.withLock { $0.mergeObservation != nil } }
         set {
-            let observation: CommitObservation? =
-                newValue
-                ? persistentStoreCoordinator.observeCommits { [weak self] in
-                    self?.merger.enqueue($0)
-                }
-                : nil
+            let observation: CommitObservation? = newValue ? observeOthers() : nil
             let former = settings.withLock { settings in
-                let former = settings.commitObservation
-                settings.commitObservation = observation
+                let former = settings.mergeObservation
+                settings.mergeObservation = observation
                 return former
             }
             former?.cancel()
+        }
+    }
+
+    private func observeOthers() -> CommitObservation {
+        if let parent {
+            return parent.observeShown(by: self) { [weak self] affected, inserted in
+                self?.merger.enqueue(affected, inserted: inserted)
+            }
+        }
+        return persistentStoreCoordinator.observeCommits { [weak self] notice in
+            var affected = Set(notice.updated)
+            affected.formUnion(notice.deleted)
+            affected.formUnion(notice.inserted)
+            self?.merger.enqueue(affected, inserted: Set(notice.inserted))
         }
     }
 }

@@ -16,10 +16,15 @@ import Synchronization
 /// Sendable: all mutable state is either behind a `Mutex` or `Atomic`, or touched only on the
 /// queue, which ``confine(_:)`` checks at every public entry, the objects' included.
 public final class ManagedObjectContext: @unchecked Sendable {
-    /// Where it reads and saves.
+    /// Where it reads and saves, or its outermost parent does.
     public let persistentStoreCoordinator: PersistentStoreCoordinator
 
-    let queue = DispatchQueue(label: "tributary.context")
+    /// The context that it reads from and saves into; nil where that is the store.
+    public let parent: ManagedObjectContext?
+
+    let queue: DispatchQueue
+    /// Whether the queue is the main one, and what runs there may use the context as it is.
+    let usesMainQueue: Bool
     let owner = Atomic<UInt>(0)
     let settings: Mutex<Settings>
     let observers = Mutex<Observers>(Observers())
@@ -43,18 +48,61 @@ public final class ManagedObjectContext: @unchecked Sendable {
     ///   - coordinator: Where it reads and saves; kept alive by the context.
     ///   - classes: The classes of entities' objects, by the entity's name; others, and those
     ///     of entities that inherit, follow ``register(_:for:)``.
-    public init(
+    public convenience init(
         _ coordinator: PersistentStoreCoordinator, classes: [String: ManagedObject.Type] = [:]
     ) {
+        self.init(coordinator, classes: classes, usesMainQueue: false)
+    }
+
+    init(
+        _ coordinator: PersistentStoreCoordinator, classes: [String: ManagedObject.Type],
+        usesMainQueue: Bool
+    ) {
+        queue = usesMainQueue ? .main : DispatchQueue(label: "tributary.context")
+        self.usesMainQueue = usesMainQueue
         persistentStoreCoordinator = coordinator
+        parent = nil
         graph = ObjectGraph(
             classes: classes, counting: ContextCounting(of: coordinator.instruments.contextCounting)
         )
         settings = Mutex(Settings())
     }
 
+    /// Makes a scratch pad on another context, whose unsaved changes it sees: to any depth. As
+    /// NSManagedObjectContext with a parent.
+    ///
+    /// What it reads comes from the parent, and ``save()`` puts its changes among the parent's unsaved
+    /// ones: without a conflict, in place of what the parent has changed itself. The store changes
+    /// when the outermost parent saves; there the merge policy, unique constraints and counts are
+    /// regarded. A child that is dropped costs nothing.
+    ///
+    /// Objects that the parent has inserted get permanent IDs as soon as a child reads, as by
+    /// ``obtainPermanentIDs(for:)``; the child knows them by these. A child has no generation of
+    /// its own: it reads by that of its outermost parent.
+    ///
+    /// Threading: a child has a queue of its own, and waits for the parent's where it reads or
+    /// saves. A block of the parent may call ``performAndWait(_:)`` of a child, but must not wait for
+    /// it otherwise.
+    ///
+    /// - Parameters:
+    ///   - parent: kept alive by the child.
+    ///   - classes: The classes of entities' objects, where they are others than the parent's.
+    public init(parent: ManagedObjectContext, classes: [String: ManagedObject.Type] = [:]) {
+        queue = DispatchQueue(label: "tributary.context")
+        usesMainQueue = false
+        persistentStoreCoordinator = parent.persistentStoreCoordinator
+        self.parent = parent
+        graph = ObjectGraph(
+            classes: classes,
+            counting: ContextCounting(
+                of: parent.persistentStoreCoordinator.instruments.contextCounting)
+        )
+        graph.awaitsClasses = true
+        settings = Mutex(Settings())
+    }
+
     deinit {
-        settings.withLock { $0.commitObservation?.cancel() }
+        settings.withLock { $0.mergeObservation?.cancel() }
     }
 
     /// The schema.
@@ -67,11 +115,11 @@ public final class ManagedObjectContext: @unchecked Sendable {
         var shouldDeleteInaccessibleFaults = true
         var propagatesDeletesAtEndOfEvent = true
         var stalenessInterval = -1.0
-        var commitObservation: CommitObservation?
+        var mergeObservation: CommitObservation?
     }
 
-    /// How a save settles objects that have moved on. Default ``Merge/MergePolicy/error``. Usable
-    /// from any thread.
+    /// How a save settles objects that have moved on. Default ``Merge/MergePolicy/error``. A save
+    /// into a parent knows no conflicts, so only the outermost parent's counts. Usable from any thread.
     public var mergePolicy: MergePolicy {
         get { settings.withLock { $0.mergePolicy } }
         set { settings.withLock { $0.mergePolicy = newValue } }
@@ -176,6 +224,7 @@ public final class ManagedObjectContext: @unchecked Sendable {
     func entity(
         for type: ManagedObject.Type, at place: SourcePlace
     ) -> ManagedObjectModel.Entity {
+        takeClasses()
         let names = graph.classes.filter { $0.value == type }.map(\.key).sorted()
         require(
             names.count < 2,
@@ -184,7 +233,19 @@ public final class ManagedObjectContext: @unchecked Sendable {
         return entityNamed(names.first ?? String(describing: type), at: place)
     }
 
+    /// Takes the classes that the parent has, where it has none of its own.
+    private func takeClasses() {
+        guard graph.awaitsClasses, let parent else { return }
+        graph.awaitsClasses = false
+        let inherited = parent.performAndWait {
+            parent.takeClasses()
+            return parent.graph.classes
+        }
+        graph.classes.merge(inherited) { own, _ in own }
+    }
+
     func objectClass(of entity: ManagedObjectModel.Entity) -> ManagedObject.Type {
+        takeClasses()
         if graph.classes.isEmpty { return ManagedObject.self }
         var candidate: ManagedObjectModel.Entity? = entity
         while let current = candidate {

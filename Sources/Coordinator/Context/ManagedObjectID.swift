@@ -1,9 +1,10 @@
 public import Merge
+import Synchronization
 
 /// The identity of an object: its entity and its row, as NSManagedObjectID.
 ///
-/// Before its first save an object has a temporary ID, whose number is below 0 and means
-/// something only within its context.
+/// Before its first save, or ``ManagedObjectContext/obtainPermanentIDs(for:)``, an object has a
+/// temporary ID, whose number is below 0. No other object of the process has the same.
 public struct ManagedObjectID: Hashable, Sendable, Comparable, CustomStringConvertible {
     /// The name of the object's entity.
     public let entityName: String
@@ -16,7 +17,7 @@ public struct ManagedObjectID: Hashable, Sendable, Comparable, CustomStringConve
         self.row = row
     }
 
-    /// Whether the object was never saved.
+    /// Whether the object has no identity in the store yet.
     public var isTemporaryID: Bool { row.rawValue < 0 }
 
     /// The URI of the object in a cluster: `x-tributary://CLUSTER/Entity/pDECIMAL`.
@@ -39,4 +40,12 @@ public struct ManagedObjectID: Hashable, Sendable, Comparable, CustomStringConve
 
     /// `Entity/pDECIMAL`.
     public var description: String { "\(entityName)/p\(row.rawValue)" }
+}
+
+/// The numbers of objects that were never saved, unique in the process.
+enum TemporaryRows {
+    private static let last = Atomic<Int64>(0)
+
+    /// The next, below all before.
+    static func next() -> RowID { RowID(-last.add(1, ordering: .relaxed).newValue) }
 }

@@ -7,6 +7,12 @@ final class ObjectGraph {
     /// How large the registry may grow before entries of objects that are gone are swept out.
     var registrySweep = 1024
     var classes: [String: ManagedObject.Type]
+    /// Whether changes are processed at the end of what runs now.
+    var isInEvent = false
+    /// Whether the parent's classes are yet to be taken.
+    var awaitsClasses = false
+    /// Whether there may be inserted objects with temporary IDs.
+    var mayHaveTemporaries = false
     var inserted: [ManagedObjectID: ManagedObject] = [:]
     var updated: [ManagedObjectID: ManagedObject] = [:]
     var deleted: [ManagedObjectID: ManagedObject] = [:]
@@ -28,7 +34,6 @@ final class ObjectGraph {
     var isAwakening = false
     /// What the last fetches have prefetched, which is kept in use, the latest at the end.
     var prefetched: [[ManagedObject]] = []
-    var lastTemporaryRow: Int64 = 0
     var generation = GenerationState.newest
     var inverseColumns: [String: [InverseColumn]] = [:]
     /// The first failure to read a fault since the context was last refreshed or reset.

@@ -162,9 +162,13 @@ struct ObjectRegistry: ContextPart {
         }
     }
 
-    /// Reads from the generation that the context is pinned to, or the newest.
+    /// Reads the store, without what any context has not saved, from the generation that the context is
+    /// pinned to, or the newest.
     func read<Result>(_ body: (StoreReader) throws -> Result) throws -> Result {
-        try persistentStoreCoordinator.read(try readingPin()) { reader in
+        if let parent = context.parent {
+            return try parent.performAndWait { try parent.objectRegistry.read(body) }
+        }
+        return try persistentStoreCoordinator.read(try readingPin()) { reader in
             var reader = reader
             reader.counting = graph.counting
             return try body(reader)

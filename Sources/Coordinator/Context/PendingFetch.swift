@@ -61,31 +61,92 @@ struct PendingFetch: ContextPart {
     /// - Throws: ``CoordinatorError``: `invalidPredicate` or `malformed`, and whatever reading throws.
     func found(_ request: FetchRequest, _ content: FetchCursor.Content) throws -> [Found] {
         graph.counting.countFetch()
-        guard hasPending(request) else {
+        if !hasPending(request), context.parent == nil {
             return try stored(request, content, wanted: .max, besides: 0) { objectID, source, _ in
                 .stored(objectID, source)
             }
         }
-        let question = try question(request)
+        return try placed(request, content, question(request), selectsSortKeys: false).map(\.found)
+    }
+
+    /// The objects that a request asks for, in its order, with what they are sorted by where that is
+    /// asked for or needed here.
+    func placed(
+        _ request: FetchRequest, _ content: FetchCursor.Content, _ question: Question,
+        selectsSortKeys: Bool
+    ) throws -> [Placed] {
+        guard hasPending(request) else {
+            return try base(
+                request, content, wanted: .max, besides: selectsSortKeys ? 1 : 0, question)
+        }
         let pending = try matching(question)
         var asked = request
         if question.isSortedHere {
             if request.fetchLimit > 0 { asked.fetchLimit = 0 }
             if request.fetchOffset > 0 { asked.fetchOffset = 0 }
         }
-        let stored = try stored(
-            asked, content, wanted: question.wanted, besides: pending.count, at: question.moment
-        ) { objectID, source, values in
-            Placed(values: values, row: objectID.row, found: .stored(objectID, source))
-        }
+        let stored = try base(
+            asked, content, wanted: question.wanted,
+            besides: selectsSortKeys ? max(pending.count, 1) : pending.count, question)
         return try page(stored, with: pending, question)
+    }
+
+    /// What the store has, or the parent shows, without what has pending changes here.
+    private func base(
+        _ request: FetchRequest, _ content: FetchCursor.Content, wanted: Int, besides pending: Int,
+        _ question: Question
+    ) throws -> [Placed] {
+        guard let parent = context.parent else {
+            return try stored(
+                request, content, wanted: wanted, besides: pending, at: question.moment
+            ) { objectID, source, values in
+                Placed(values: values, row: objectID.row, found: .stored(objectID, source))
+            }
+        }
+        let asked = unskipped(request, wanted: wanted)
+        let shown = try parent.shown { shown in
+            let fetch = shown.context.pendingFetch
+            return try fetch.placed(
+                asked, content, try fetch.question(asked, at: question.moment),
+                selectsSortKeys: pending > 0
+            ).map { ($0.values, $0.found.objectID) }
+        }
+        let isChanged = changed(request)
+        let found = shown.lazy.filter { !isChanged($0.1) }.prefix(wanted).map {
+            Placed(values: $0.0, row: $0.1.row, found: .stored($0.1, .none))
+        }
+        let result = Array(found)
+        graph.counting.countRows(result.count)
+        return result
+    }
+
+    /// Tells the objects that have pending changes here.
+    private func changed(_ request: FetchRequest) -> (ManagedObjectID) -> Bool {
+        guard hasPending(request), !graph.updated.isEmpty || !graph.deleted.isEmpty else {
+            return { _ in false }
+        }
+        let graph = graph
+        return { graph.updated[$0] != nil || graph.deleted[$0] != nil }
+    }
+
+    /// A request for so many from the first on, and for those that are skipped because they have
+    /// pending changes here.
+    private func unskipped(_ request: FetchRequest, wanted: Int) -> FetchRequest {
+        guard hasPending(request) else { return request }
+        var result = request
+        if request.fetchOffset > 0 { result.fetchOffset = 0 }
+        if request.fetchLimit > 0 {
+            let most = wanted.addingReportingOverflow(graph.updated.count + graph.deleted.count)
+            result.fetchLimit = most.overflow ? .max : most.partialValue
+        }
+        return result
     }
 
     /// Puts pending objects between the store's, which come in its order and without those that have
     /// changes, and gives the page that is asked for.
     func page(
         _ stored: [Placed], with pending: [ManagedObject], _ question: Question
-    ) throws -> [Found] {
+    ) throws -> [Placed] {
         let request = question.request
         var stored = stored
         if question.isSortedHere {
@@ -112,7 +173,7 @@ struct PendingFetch: ContextPart {
         placed.sort(by: question.precedes)
         let page = Self.merged(stored, placed, by: question.precedes)
             .dropFirst(max(request.fetchOffset, 0))
-        return (request.fetchLimit > 0 ? page.prefix(request.fetchLimit) : page).map(\.found)
+        return Array(request.fetchLimit > 0 ? page.prefix(request.fetchLimit) : page)
     }
 
     /// How many objects a request asks for.
@@ -120,11 +181,20 @@ struct PendingFetch: ContextPart {
     /// - Throws: as ``found(_:_:)``.
     func count(_ request: FetchRequest) throws -> Int {
         graph.counting.countFetch()
+        return try count(request, without: [], at: nil)
+    }
+
+    /// - Parameters:
+    ///   - others: rows that do not count, of any entity.
+    ///   - moment: what `now()` is; nil for the present.
+    private func count(
+        _ request: FetchRequest, without others: Set<RowID>, at moment: Int64?
+    ) throws -> Int {
         guard hasPending(request) else {
-            return try objectRegistry.read { try $0.count(request) }
+            return try baseCount(request, without: others, at: moment)
         }
-        let question = try question(request)
-        let pending = try matching(question).count
+        let question = try question(request, at: moment)
+        let pending = try matching(question).count { !others.contains($0.objectID.row) }
         try objectRegistry.throwFaultingError()
         let changed = [graph.updated, graph.deleted].joined().compactMap { objectID, object in
             object.entity.root == question.entity.root && !objectID.isTemporaryID
@@ -133,13 +203,25 @@ struct PendingFetch: ContextPart {
         var whole = request
         if request.fetchLimit > 0 { whole.fetchLimit = 0 }
         if request.fetchOffset > 0 { whole.fetchOffset = 0 }
-        let stored = try objectRegistry.read { reader in
-            var reader = reader
-            reader.now = { question.moment }
-            return try reader.count(whole, without: changed)
-        }
+        let stored = try baseCount(whole, without: others.union(changed), at: question.moment)
         let rest = max(0, stored + pending - request.fetchOffset)
         return request.fetchLimit > 0 ? min(rest, request.fetchLimit) : rest
+    }
+
+    /// How many the store has, or the parent shows.
+    private func baseCount(
+        _ request: FetchRequest, without others: Set<RowID>, at moment: Int64?
+    ) throws -> Int {
+        if let parent = context.parent {
+            return try parent.shown { shown in
+                try shown.context.pendingFetch.count(request, without: others, at: moment)
+            }
+        }
+        return try objectRegistry.read { reader in
+            var reader = reader
+            if let moment { reader.now = { moment } }
+            return try reader.count(request, without: others.sorted())
+        }
     }
 
     /// - Parameter moment: what `now()` is; nil for the present.
@@ -200,28 +282,15 @@ struct PendingFetch: ContextPart {
         besides pending: Int, at moment: Int64? = nil,
         _ element: (ManagedObjectID, FaultSource, [PropertyValue]) -> Element
     ) throws -> [Element] {
-        var unskipped = request
-        let changed = hasPending(request) ? graph.updated.count + graph.deleted.count : 0
-        if hasPending(request) {
-            if request.fetchOffset > 0 { unskipped.fetchOffset = 0 }
-            if request.fetchLimit > 0 {
-                let most = wanted.addingReportingOverflow(changed)
-                unskipped.fetchLimit = most.overflow ? .max : most.partialValue
-            }
-        }
         let reading = StoredFetch(
-            request: unskipped, content: content, wanted: wanted,
+            request: unskipped(request, wanted: wanted), content: content, wanted: wanted,
             shown: hasPending(request) ? request.fetchOffset - pending : 0,
             selectsSortKeys: pending > 0, moment: moment,
             milliseconds: persistentStoreCoordinator.options.monotonicMilliseconds())
         var rows: [CachedRow] = []
+        let isChanged = changed(request)
         let found: [Element] = try objectRegistry.read { reader in
-            try reading.read(reader, keeping: &rows) { objectID in
-                changed > 0
-                    && (graph.updated[objectID] != nil || graph.deleted[objectID] != nil)
-            } _: {
-                element($0, $1, $2)
-            }
+            try reading.read(reader, keeping: &rows, skipping: isChanged) { element($0, $1, $2) }
         }
         if !rows.isEmpty { persistentStoreCoordinator.rowCache.add(rows) }
         graph.counting.countRows(found.count)

@@ -101,14 +101,12 @@ struct RelationshipTracker: ContextPart {
         of object: ManagedObject, _ relationship: ManagedObjectModel.Relationship
     ) -> Set<ManagedObjectID> {
         if let known = object.memberBases[relationship.name] { return known }
-        if object.objectID.isTemporaryID || object.isInaccessible { return [] }
+        if object.change == .inserted || object.objectID.isTemporaryID || object.isInaccessible {
+            return []
+        }
         graph.followed.note(relationship, of: object.entity, persistentStoreCoordinator.options)
         do {
-            let members = Set(
-                try objectRegistry.read {
-                    try $0.members(
-                        of: relationship, entity: object.entity, row: object.objectID.row)
-                })
+            let members = try objectRegistry.readMembers(of: relationship, object)
             object.memberBases[relationship.name] = members
             return members
         } catch {

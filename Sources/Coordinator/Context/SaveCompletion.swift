@@ -14,23 +14,43 @@ struct SaveCompletion: ContextPart {
         let deleted: [ManagedObject]
         /// The IDs of those that were only checked.
         let checked: Set<ManagedObjectID>
+        /// The rows of the inserted that had permanent IDs before.
+        let named: Set<RowID>
 
         init(_ context: ManagedObjectContext) {
             inserted = context.sorted(context.graph.inserted)
             updated = context.sorted(context.graph.updated)
             deleted = context.sorted(context.graph.deleted)
             checked = Set(context.graph.checked.keys)
+            named = Set(inserted.lazy.map(\.row).filter { $0.rawValue > 0 })
         }
     }
 
-    func finish(_ saved: SavedChanges, result: SaveResult?) {
-        let identities = Dictionary(
-            (result?.insertedRows ?? []).map {
-                ($0.temporary, ManagedObjectID(entityName: $0.entityName, row: $0.row))
-            }, uniquingKeysWith: { first, _ in first })
+    /// What a save has come to.
+    struct Outcome {
+        /// What inserted objects have become, by the rows they had.
+        var identities: [RowID: ManagedObjectID] = [:]
+        var rows: [SaveResult.SavedRow] = []
+        var transaction: Dot?
+        var token: QueryGenerationToken?
+    }
+
+    func outcome(_ result: SaveResult, of saved: SavedChanges) -> Outcome {
+        var outcome = Outcome(
+            rows: result.rows, transaction: result.transaction, token: result.token)
+        for inserted in result.insertedRows {
+            let standIn = inserted.temporary.standIn
+            outcome.identities[saved.named.contains(standIn) ? standIn : inserted.temporary] =
+                ManagedObjectID(entityName: inserted.entityName, row: inserted.row)
+        }
+        return outcome
+    }
+
+    func finish(_ saved: SavedChanges, _ outcome: Outcome) {
+        let identities = outcome.identities
         let permanent = identities.mapValues(\.row)
         var rows = Dictionary(
-            (result?.rows ?? []).map { ($0.objectID, $0) }, uniquingKeysWith: { first, _ in first })
+            outcome.rows.map { ($0.objectID, $0) }, uniquingKeysWith: { first, _ in first })
 
         graph.live.noteSave(
             saved.inserted + saved.updated + saved.deleted,
@@ -41,7 +61,7 @@ struct SaveCompletion: ContextPart {
         changes.deleted = Set(saved.deleted)
         // A dropped object is not as it is here, and neither are the members of others that it
         // belongs to.
-        var isSurprising = result?.rows.contains(where: \.isDropped) ?? false
+        var isSurprising = outcome.rows.contains(where: \.isDropped)
         // Under the rollback policy a delete can be what is given up (CD-23).
         let kept = Set(
             saved.deleted.filter { rows[$0.objectID]?.version != nil }.map(\.objectID.row))
@@ -51,7 +71,7 @@ struct SaveCompletion: ContextPart {
             isSurprising = true
         }
         for object in saved.inserted + saved.updated where object.managedObjectContext != nil {
-            replaceTemporaries(in: object, permanent)
+            object.replaceReferences(permanent)
             if !kept.isEmpty { restoreReferences(in: object, to: kept) }
             let row = rows.removeValue(forKey: object.objectID)
             if object.change == .updated { changes.updated.insert(object) }
@@ -84,7 +104,7 @@ struct SaveCompletion: ContextPart {
         for (objectID, row) in rows.sorted(by: { $0.key < $1.key }) {
             let known = graph.registry[objectID]?.object
             let isWritten = row.version.map { version in
-                result?.transaction.map { version.dots.contains($0) } ?? false
+                outcome.transaction.map { version.dots.contains($0) } ?? false
             }
             if isObserved, isWritten ?? !saved.checked.contains(objectID) {
                 let object =
@@ -104,8 +124,8 @@ struct SaveCompletion: ContextPart {
         let ids = ContextDidSave(
             inserted: Set(changes.inserted.map(\.objectID)),
             updated: Set(changes.updated.map(\.objectID)),
-            deleted: Set(changes.deleted.map(\.objectID)), token: result?.token)
-        if result != nil { objectRegistry.renewGeneration() }
+            deleted: Set(changes.deleted.map(\.objectID)), token: outcome.token)
+        if outcome.token != nil { objectRegistry.renewGeneration() }
         for object in saved.inserted + saved.updated + saved.deleted { object.didSave() }
         for (_, handler) in context.observers.withLock({ $0.didSave }) { handler(changes, ids) }
     }
@@ -136,14 +156,6 @@ struct SaveCompletion: ContextPart {
 
     private func rootEntity(of object: ManagedObject) -> ManagedObjectModel.Entity {
         context.entityNamed(object.entity.root)
-    }
-
-    private func replaceTemporaries(in object: ManagedObject, _ permanent: [RowID: RowID]) {
-        for position in object.values.indices {
-            if case .reference(let row) = object.values[position], let row = permanent[row] {
-                object.values[position] = .reference(row)
-            }
-        }
     }
 
     /// Takes back what the deletes of objects that are still there had taken out of another's

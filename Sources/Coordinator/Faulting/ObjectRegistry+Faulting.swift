@@ -10,7 +10,40 @@ extension ObjectRegistry {
         return nil
     }
 
-    /// Reads rows, and keeps them for others.
+    // MARK: Asking the store, or the parent
+
+    /// The row of an entity, read now; it may be another that is shown in its place. Nil where there is
+    /// none.
+    func readRow(_ row: RowID, of entity: ManagedObjectModel.Entity) throws -> RowSnapshot? {
+        if let parent = context.parent { return try parent.shown { try $0.row(row, of: entity) } }
+        return try read { try $0.row(entity, row) }
+    }
+
+    /// The rows of an entity, read now, in no order, without those that are not there.
+    func readRows(_ rows: [RowID], of entity: ManagedObjectModel.Entity) throws -> [RowSnapshot] {
+        if let parent = context.parent {
+            return try parent.shown { shown in
+                try rows.compactMap { try shown.row($0, of: entity) }
+            }
+        }
+        return try read { try $0.rows(entity, rows) }
+    }
+
+    /// What a to-many, or derived to-one, of a saved object leads to, read now.
+    func readMembers(
+        of relationship: ManagedObjectModel.Relationship, _ object: ManagedObject
+    ) throws -> Set<ManagedObjectID> {
+        if let parent = context.parent {
+            return try parent.shown { try $0.members(of: relationship, object.objectID) }
+        }
+        return Set(
+            try read {
+                try $0.members(
+                    of: relationship, entity: object.entity, row: object.objectID.row)
+            })
+    }
+
+    /// Reads rows of the store, and keeps them for others.
     ///
     /// - Parameter body: gives what it has read with what is to be returned.
     func readRows<Result>(
@@ -32,6 +65,10 @@ extension ObjectRegistry {
     /// A row of an entity as the context's generation has it, from the cache or the store; nil where
     /// there is none. It may be another that is shown in its place.
     func row(_ row: RowID, of entity: ManagedObjectModel.Entity) throws -> CachedRow? {
+        if context.parent != nil {
+            graph.counting.countFault(isHit: true)
+            return try readRow(row, of: entity).map(shownRow)
+        }
         if let known = cachedRow(row) {
             if entity.familyNames.contains(known.snapshot.objectID.entityName) {
                 graph.counting.countFault(isHit: true)
@@ -42,8 +79,15 @@ extension ObjectRegistry {
         return try readRows { (try $0.row(entity, row).map { [$0] } ?? [], ()) }.rows.first
     }
 
-    /// A row that the cache has, and that the context may use.
+    /// A row as the parent shows it now. It holds for now alone: where a fault is fired later, the parent
+    /// is asked again.
+    private func shownRow(_ row: RowSnapshot) -> CachedRow {
+        CachedRow(row, generation: 0, milliseconds: 0)
+    }
+
+    /// A row that the cache has, and that the context may use; never what a parent may show otherwise.
     func cachedRow(_ row: RowID) -> CachedRow? {
+        if context.parent != nil { return nil }
         guard case .pinnedAtNextRead = graph.generation else {
             guard let known = cache.row(row, at: generation), isFresh(known.milliseconds) else {
                 return nil
@@ -67,6 +111,7 @@ extension ObjectRegistry {
     }
 
     private func isUsable(_ row: RowID, readAt read: UInt64, _ milliseconds: UInt64) -> Bool {
+        if context.parent != nil { return false }
         if case .pinnedAtNextRead = graph.generation { return false }
         guard isFresh(milliseconds) else { return false }
         // Of a file that another process writes an object is as the fetch found it.
@@ -132,10 +177,21 @@ extension ObjectRegistry {
         }
     }
 
+    /// The rows of an entity, in no order, without those that are not there.
+    func rows(_ rows: [RowID], of entity: ManagedObjectModel.Entity) throws -> [CachedRow] {
+        if context.parent != nil { return try readRows(rows, of: entity).map(shownRow) }
+        return try readRows { (try $0.rows(entity, rows), ()) }.rows
+    }
+
     /// The rows of some objects, in no order, without those that are not there: one statement an entity.
     func rows(_ objectIDs: [ManagedObjectID]) throws -> [CachedRow] {
         if objectIDs.isEmpty { return [] }
         let byEntity = Dictionary(grouping: objectIDs, by: \.entityName)
+        if context.parent != nil {
+            return try byEntity.keys.sorted().flatMap { name in
+                try rows(byEntity[name]?.map(\.row) ?? [], of: context.entityNamed(name))
+            }
+        }
         return try readRows { reader in
             var rows: [RowSnapshot] = []
             for name in byEntity.keys.sorted() {

@@ -126,7 +126,7 @@ struct Prefetcher: ContextPart {
         if wanted.isEmpty { return alive }
         let rows = wanted.sorted()
         return alive
-            + (try objectRegistry.readRows { (try $0.rows(destination, rows), ()) }.rows).map {
+            + (try objectRegistry.rows(rows, of: destination)).map {
                 objectRegistry.fault(for: $0)
             }
     }
@@ -163,6 +163,14 @@ struct Prefetcher: ContextPart {
             !$0.objectID.isTemporaryID && $0.memberBases[relationship.name] == nil
         }
         guard !owners.isEmpty else { return [] }
+        if context.parent != nil {
+            // The parent shows its own changes with them, one owner at a time.
+            var members = Set<ManagedObjectID>()
+            for owner in owners {
+                members.formUnion(relationshipTracker.memberBase(of: owner, relationship))
+            }
+            return try objectRegistry.rows(members.sorted()).map { objectRegistry.fault(for: $0) }
+        }
         let (rows, members) = try objectRegistry.readRows { reader in
             let found = try MemberReader(reader: reader).members(
                 of: relationship, rows: owners.map(\.objectID.row))

@@ -33,7 +33,7 @@ struct InsertPlanner: PlanningPart {
         var current: EntityTable?
         for operation in operations {
             guard operation.kind == .insert, operation.relationships.isEmpty,
-                operation.row.rawValue < 0, !operation.hasPremises
+                operation.row.rawValue < 0, operation.reservedRow == nil, !operation.hasPremises
             else { return nil }
             if operation.entity !== current?.entity {
                 let table = table(operation.entity.name)

@@ -21,7 +21,8 @@ struct SavePlanner: PlanningPart {
                         .malformed, "An insert must not name an existing object.")
                 }
                 return SaveResult.InsertedRow(
-                    temporary: operation.row, row: plan.allocator.next(),
+                    temporary: operation.row,
+                    row: try reservedRow(of: operation) ?? plan.allocator.next(),
                     entityName: operation.entity.name, name: operation.name)
             })
 
@@ -59,6 +60,17 @@ struct SavePlanner: PlanningPart {
         try refuseFailures(of: plan)
         try validator.checkUnresolved(plan)
         return plan
+    }
+
+    /// The identity that an insert has already; nil where it has none.
+    private func reservedRow(of operation: SaveOperation) throws -> RowID? {
+        guard let row = operation.reservedRow else { return nil }
+        let table = table(operation.entity.name)
+        guard try view.load(table, row) == nil else {
+            throw CoordinatorError(
+                .malformed, "\(table.entity.name)/\(row) was inserted by an earlier save.")
+        }
+        return row
     }
 
     private func refuseFailures(of plan: SavePlan) throws {

@@ -122,6 +122,8 @@ package struct SaveOperation: Sendable {
     /// The caller's name for an inserted object, to find it in the answer; kept with the answer of
     /// a save that has an ID.
     package var name: String?
+    /// The identity that an insert was given before the save, from those that are reserved.
+    var reservedRow: RowID?
     /// Whether an update has the values of all properties, as the journal kept them, so that it can
     /// bring back a row that the store knows nothing of any more.
     var isWholeRow = false

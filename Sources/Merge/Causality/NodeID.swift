@@ -8,6 +8,11 @@ public struct NodeID: Hashable, Comparable, Sendable, CustomStringConvertible {
     /// The greatest number a node may have.
     public static let maximum: UInt16 = 0x7FFF
 
+    /// Node 1, which a store has that is no node's.
+    package static let first = NodeID(first: 1)
+
+    private init(first: UInt16) { rawValue = first }
+
     /// Names a node, or gives nil where the number is 0 or above ``maximum``.
     public init?(_ rawValue: some BinaryInteger) {
         guard rawValue >= 1, rawValue <= Int(Self.maximum) else { return nil }
