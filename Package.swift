@@ -161,6 +161,13 @@ let package = Package(
             name: "contact-list", dependencies: ["Merge", "Coordinator"],
             path: "Examples/ContactList", exclude: ["README.md"], swiftSettings: settings),
 
+        .executableTarget(
+            name: "scratch-pad",
+            dependencies: [
+                "Merge", "Coordinator", "Node", .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Examples/ScratchPad", exclude: ["README.md"], swiftSettings: settings),
+
         // A program whose author errs: release builds must say how.
         .executableTarget(
             name: "tributary-misuse", dependencies: ["Merge", "Coordinator"], path: "Tests/Misuse",

@@ -109,6 +109,7 @@ extension ReferenceModel {
                 let most = isBounded ? description.maximumCount : .max
                 if least == 0, most == .max { return nil }
                 let count = members(id, relationship.name).count
+                if count == 0, isToMany, description.isOptional { return nil }
                 if (least...max(least, most)).contains(count) { return nil }
                 return OpenConflict(
                     id: "\(row.entity.name).\(id).\(relationship.name).count",

@@ -11,9 +11,15 @@ public struct ContextChanges {
     /// Objects that took values from the store.
     public internal(set) var refreshed: Set<ManagedObject> = []
 
+    /// Those of the refreshed objects whose values and changes were discarded: they are faults.
+    public internal(set) var invalidated: Set<ManagedObject> = []
+    /// Whether the context was reset, and all objects that it had are cut off from it.
+    public internal(set) var invalidatesAll = false
+
     /// Whether nothing changed.
     public var isEmpty: Bool {
         inserted.isEmpty && updated.isEmpty && deleted.isEmpty && refreshed.isEmpty
+            && !invalidatesAll
     }
 
     /// The changes that observers see of an event. An inserted or deleted object appears as that
@@ -22,6 +28,7 @@ public struct ContextChanges {
         var changes = self
         changes.updated.subtract(inserted)
         changes.refreshed.subtract(inserted.union(deleted))
+        changes.invalidated.formIntersection(changes.refreshed)
         return changes
     }
 }

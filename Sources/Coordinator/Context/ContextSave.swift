@@ -55,7 +55,7 @@ struct ContextSave: ContextPart {
         for object in context.sorted(graph.checked) where object.change == .none {
             operations.append(operation(.check, object))
         }
-        useStandIns(&operations)
+        number(&operations)
         let settings = context.settings.withLock { ($0.mergePolicy, $0.transactionAuthor, $0.name) }
         if options.resolvesConflicts {
             for index in operations.indices { operations[index].resolves = true }
@@ -73,26 +73,28 @@ struct ContextSave: ContextPart {
         return sorted[start...] + sorted[..<start].reversed()
     }
 
-    /// Inserts that have permanent identities are named in a request as all inserts are, by numbers below
-    /// 0; the planner gives them what is reserved for them.
-    private func useStandIns(_ operations: inout [SaveOperation]) {
-        let named = Set(graph.inserted.keys.lazy.map(\.row).filter { $0.rawValue > 0 })
-        if named.isEmpty { return }
-        func standIn(_ row: RowID) -> RowID { named.contains(row) ? row.standIn : row }
+    /// Names the inserts of a request by -1, -2 and so on, in their order: a save that is repeated, by
+    /// another context too, names them alike. The planner gives permanent identities to those that have
+    /// them already.
+    private func number(_ operations: inout [SaveOperation]) {
+        var numbers: [RowID: RowID] = [:]
+        for index in operations.indices.prefix(while: { operations[$0].kind == .insert }) {
+            let row = operations[index].row
+            numbers[row] = RowID(-Int64(index) - 1)
+            if row.rawValue > 0 { operations[index].reservedRow = row }
+            operations[index].row = RowID(-Int64(index) - 1)
+        }
+        if numbers.isEmpty { return }
         for index in operations.indices {
-            if operations[index].kind == .insert, named.contains(operations[index].row) {
-                operations[index].reservedRow = operations[index].row
-                operations[index].row = operations[index].row.standIn
-            }
             for place in operations[index].values.indices {
-                guard case .reference(let row) = operations[index].values[place].value else {
-                    continue
-                }
-                operations[index].values[place].value = .reference(standIn(row))
+                guard case .reference(let row) = operations[index].values[place].value,
+                    let number = numbers[row]
+                else { continue }
+                operations[index].values[place].value = .reference(number)
             }
             for place in operations[index].relationships.indices {
                 operations[index].relationships[place].members =
-                    operations[index].relationships[place].members.map(standIn)
+                    operations[index].relationships[place].members.map { numbers[$0] ?? $0 }
             }
         }
     }
@@ -169,9 +171,4 @@ struct ContextSave: ContextPart {
         }
         return operations
     }
-}
-
-extension RowID {
-    /// The number by which a request names an insert that has this identity already. And back.
-    var standIn: RowID { RowID(-rawValue) }
 }

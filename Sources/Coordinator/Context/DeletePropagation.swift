@@ -38,9 +38,7 @@ struct DeletePropagation: ContextPart {
         guard case .column(let position) = relationship.storage,
             relationship.description.inverse != nil,
             case .reference(let row) = object.values[position],
-            let owner = objectRegistry.registered(
-                row, context.entityNamed(relationship.destination)),
-            !owner.isFault
+            let owner = objectRegistry.resolve(row, destination: relationship.destination)
         else { return }
         context.noteChange(of: owner)
     }

@@ -135,6 +135,7 @@ extension ManagedObject {
         } else if entity.properties[position].isReference {
             context.relationshipTracker.setReference(of: self, position: position, to: value)
         } else {
+            context.noteValues(of: self)
             values[position] = value
             if change == .inserted { noteAssigned(position) }
             context.noteChange(of: self)

@@ -50,6 +50,9 @@ open class ManagedObject {
     /// Of a fault, where its values are at hand.
     var source = FaultSource.none
     var extras: ObjectExtras?
+    /// The event of its context in which its values were noted last, and where.
+    var notedEvent: UInt32 = 0
+    var notedPlace: UInt32 = 0
     var change = PendingChange.none { didSet { noteForFetches() } }
     /// Whether its row was found missing, or was deleted elsewhere.
     var isInaccessible = false
@@ -176,6 +179,44 @@ open class ManagedObject {
 
     /// Called when the object is about to be deleted, with its relationships still in place.
     open func prepareForDeletion() {}
+
+    /// Called when the object is put back to values it had, or takes values of the store: by an undo, a
+    /// rollback, a refresh, or a merge policy. Assignments made here do not make it dirty.
+    open func awake(fromSnapshotEvents events: SnapshotEventType) {}
+
+    /// Called before the object becomes a fault again, with its values still in place.
+    open func willTurnIntoFault() {}
+
+    /// Called after the object became a fault again.
+    open func didTurnIntoFault() {}
+
+    /// Checks one value of an inserted or updated object, before a save; may change it, and the change
+    /// is saved.
+    ///
+    /// An override that calls this has the model's own rules checked first. The store checks them in any
+    /// case.
+    ///
+    /// - Throws: ``ValidationFailure``.
+    open func validateValue(_ value: inout PropertyValue, forKey key: String) throws {
+        try checkModel(value, forKey: key)
+    }
+
+    /// Checks an inserted object before a save: each of its attributes and to-ones by
+    /// ``validateValue(_:forKey:)``. An override calls this, and then compares several values.
+    ///
+    /// - Throws: ``ValidationFailure``; or ``CoordinatorError`` `validationFailed` with all there are.
+    open func validateForInsert() throws { try validateProperties(all: true) }
+
+    /// Checks an updated object before a save, as ``validateForInsert()``: of its attributes and to-ones
+    /// those that are changed.
+    ///
+    /// - Throws: As ``validateForInsert()``.
+    open func validateForUpdate() throws { try validateProperties(all: false) }
+
+    /// Checks a deleted object before a save: whether a delete rule denies it.
+    ///
+    /// - Throws: As ``validateForInsert()``.
+    open func validateForDelete() throws { try checkDeleteRules() }
 }
 
 extension ManagedObject: Hashable {

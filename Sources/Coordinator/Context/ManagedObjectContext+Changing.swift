@@ -60,15 +60,25 @@ extension ManagedObjectContext {
         object.values = object.entity.columns.map(\.defaultValue)
         object.isFault = false
         object.change = .inserted
+        // It has had no values before this event.
+        object.notedEvent = graph.eventNumber
         graph.inserted[object.objectID] = object
         objectRegistry.register(object)
         graph.event.inserted.insert(object)
         graph.changeCount += 1
+        if graph.undoManager != nil { graph.undoNotes.inserted.append(object) }
     }
 
     /// Takes an unsaved delete back.
     private func takeBack(_ object: ManagedObject) {
         guard object.change == .deleted else { return }
+        if graph.undoManager != nil {
+            if let place = graph.undoNotes.deleted.firstIndex(of: object) {
+                graph.undoNotes.deleted.remove(at: place)
+            } else {
+                graph.undoNotes.inserted.append(object)
+            }
+        }
         graph.deleted[object.objectID] = nil
         relationshipTracker.rebalance(object) {
             object.change = deletes.wasNeverSaved(object) ? .inserted : .none
@@ -116,6 +126,7 @@ extension ManagedObjectContext {
         guard object.managedObjectContext === self, !object.isFault, object.change != .deleted
         else { return }
         object.prepareForDeletion()
+        if graph.undoManager != nil { graph.undoNotes.deleted.append(object) }
         relationshipTracker.rebalance(object) { object.change = .deleted }
         graph.inserted[object.objectID] = nil
         graph.updated[object.objectID] = nil
@@ -141,12 +152,26 @@ extension ManagedObjectContext {
         for _ in 0..<100 where !graph.event.isEmpty || graph.live.hasNews {
             let event = graph.event
             graph.event = ContextChanges()
+            if graph.undoManager != nil { graph.undoNotes.before += graph.before }
+            (graph.toldBefore, graph.before) = (graph.before, [])
+            graph.eventNumber &+= 1
+            graph.toldInserted = event.inserted
+            defer { (graph.toldBefore, graph.toldInserted) = ([], []) }
             graph.live.tell(event)
             if !event.isEmpty {
                 for (_, handler) in observers.withLock({ $0.didChange }) { handler(event.told) }
             }
             if propagatesDeletesAtEndOfEvent { deletes.propagateDeletes() }
         }
+        undoing.registerEvent()
+    }
+
+    /// Notes an object's values, if it has not been changed in this event yet.
+    func noteValues(of object: ManagedObject) {
+        guard object.notedEvent != graph.eventNumber, !graph.isAwakening else { return }
+        object.notedEvent = graph.eventNumber
+        object.notedPlace = UInt32(graph.before.count)
+        graph.before.append((object, object.values))
     }
 
     /// Notes that an object's values or relationships changed.
@@ -162,128 +187,6 @@ extension ManagedObjectContext {
             graph.updated[object.objectID] = object
             graph.event.updated.insert(object)
         }
-        graph.changeCount += 1
-    }
-
-    // MARK: Refreshing
-
-    /// Takes an object's values from the store again. To be used on its queue.
-    ///
-    /// - Parameters:
-    ///   - object: An object of this context. One that is inserted stays as it is, and one that is
-    ///     deleted stays deleted.
-    ///   - mergeChanges: True keeps unsaved changes, and the delete, over the new values, so that a
-    ///     save does not conflict any more; false discards changes and makes the object a fault.
-    public func refresh(_ object: ManagedObject, mergeChanges: Bool) {
-        confine()
-        guard object.managedObjectContext === self, object.change != .inserted,
-            object.change != .deleted || mergeChanges
-        else { return }
-        if mergeChanges, !object.isFault {
-            // Never an error: what cannot be read now stays as it was.
-            // Where another object is shown in its place, it is gone as one that was deleted.
-            if let row = try? objectRegistry.readRow(object.objectID.row, of: object.entity),
-                row.objectID == object.objectID
-            {
-                merger.rebase(object, on: row)
-            } else if object.change == .none {
-                objectRegistry.turnIntoFault(object)
-            }
-            object.memberBases = [:]
-            return
-        }
-        if object.change == .updated {
-            relationshipTracker.rebalance(object) { object.values = object.snapshot }
-            relationshipTracker.dropLinks(of: object)
-            object.change = .none
-            graph.updated[object.objectID] = nil
-        }
-        graph.event.updated.remove(object)
-        graph.event.refreshed.insert(object)
-        if !mergeChanges { object.transients = [:] }
-        objectRegistry.turnIntoFault(object)
-    }
-
-    /// Makes clean objects faults again and takes new values below the changes of others. The
-    /// generation stays. To be used on its queue.
-    public func refreshAllObjects() {
-        confine()
-        graph.live.noteEverything()
-        graph.faultingError = nil
-        for object in objectRegistry.liveObjects() {
-            if object.change == .none {
-                if object.isFault, !object.isInaccessible {
-                    // Members are known of faults too.
-                    object.memberBases = [:]
-                    continue
-                }
-                objectRegistry.turnIntoFault(object)
-                graph.event.refreshed.insert(object)
-            } else {
-                refresh(object, mergeChanges: true)
-            }
-        }
-    }
-
-    /// Forgets all objects and changes; a pinned context moves to the newest generation at its
-    /// next read. Earlier objects are cut off: they read as null and take no values. To be
-    /// used on its queue.
-    public func reset() {
-        confine()
-        graph.live.noteEverything()
-        for object in objectRegistry.liveObjects() {
-            objectRegistry.turnIntoFault(object)
-            object.change = .none
-            object.managedObjectContext = nil
-        }
-        graph.registry = [:]
-        graph.registrySweep = 1024
-        graph.inserted = [:]
-        graph.updated = [:]
-        graph.deleted = [:]
-        graph.checked = [:]
-        graph.pendingIndex = PendingIndex()
-        graph.columnDeltas = [:]
-        graph.linkDeltas = [:]
-        graph.event = ContextChanges()
-        graph.undelivered = []
-        graph.prefetched = []
-        graph.faultingError = nil
-        if case .pinned = graph.generation { graph.generation = .pinnedAtNextRead }
-    }
-
-    /// Drops inserts and deletes, and restores changed objects to the values last fetched or
-    /// saved, without reading the store. To be used on its queue.
-    public func rollback() {
-        confine()
-        // What could not be read may be read from now on.
-        if graph.faultingError != nil { graph.live.noteEverything() }
-        for object in sorted(graph.inserted) {
-            // An observer that heard of it hears that it is gone.
-            if graph.event.inserted.remove(object) == nil { graph.event.deleted.insert(object) }
-            graph.event.updated.remove(object)
-            objectRegistry.detach(object)
-        }
-        for object in graph.undelivered where object.version == nil {
-            objectRegistry.detach(object)
-        }
-        for object in sorted(graph.updated) + sorted(graph.deleted) where object.version != nil {
-            graph.event.updated.remove(object)
-            graph.event.deleted.remove(object)
-            object.values = object.snapshot
-            object.nullified = []
-            object.change = .none
-            graph.event.refreshed.insert(object)
-        }
-        graph.inserted = [:]
-        graph.updated = [:]
-        graph.deleted = [:]
-        graph.checked = [:]
-        graph.pendingIndex = PendingIndex()
-        graph.undelivered = []
-        graph.columnDeltas = [:]
-        graph.linkDeltas = [:]
-        graph.faultingError = nil
         graph.changeCount += 1
     }
 

@@ -45,6 +45,7 @@ extension ManagedObjectContext {
         for (_, handler) in observers.withLock({ $0.willSave }) { handler(self) }
         processPendingChanges()
         deletes.propagateDeletes()
+        try ContextValidation(context: self).validate()
 
         if let parent {
             let saved = SaveCompletion.SavedChanges(self)

@@ -115,6 +115,8 @@ public final class ManagedObjectContext: @unchecked Sendable {
         var shouldDeleteInaccessibleFaults = true
         var propagatesDeletesAtEndOfEvent = true
         var stalenessInterval = -1.0
+        var userInfo: [String: any Sendable] = [:]
+        var inaccessibleFaultHandler: ((ManagedObject) -> Bool)?
         var mergeObservation: CommitObservation?
     }
 

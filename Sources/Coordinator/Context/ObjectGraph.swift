@@ -25,6 +25,17 @@ final class ObjectGraph {
     var linkDeltas: [MemberKey: MemberDelta] = [:]
     /// The changes that observers will hear of at the end of the event.
     var event = ContextChanges()
+    /// The number of the event, and the objects changed in it with the values that they had before.
+    var eventNumber: UInt32 = 1
+    var before: [(object: ManagedObject, values: [PropertyValue])] = []
+    /// The same of the event that observers are just being told of.
+    var toldBefore: [(object: ManagedObject, values: [PropertyValue])] = []
+    var toldInserted: Set<ManagedObject> = []
+    /// The registered objects, where the context keeps them in use.
+    var retained: Set<ManagedObject>?
+    var undoManager: (any UndoManaging)?
+    /// What the undo manager is yet to hear of.
+    var undoNotes = UndoNotes()
     /// The queries that follow the context, and what they have yet to hear.
     let live = LiveQueries()
     /// Deleted objects whose delete rules are yet to be carried out in memory.

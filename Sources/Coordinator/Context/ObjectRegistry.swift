@@ -1,4 +1,5 @@
 import Merge
+import Synchronization
 
 /// An object that is not kept alive.
 struct WeakObject {
@@ -18,6 +19,7 @@ struct ObjectRegistry: ContextPart {
     func register(_ object: ManagedObject) {
         makeRoom(for: 1)
         graph.registry[object.objectID] = WeakObject(object: object)
+        graph.retained?.insert(object)
     }
 
     /// Makes room for so many objects more. Where so many came since the last time, those that nobody uses
@@ -75,7 +77,8 @@ struct ObjectRegistry: ContextPart {
         do {
             try context.fulfillFault(object)
         } catch let error as CoordinatorError where error.code == .objectNotFound {
-            if !context.shouldDeleteInaccessibleFaults { note(error) }
+            let handler = context.settings.withLock(\.inaccessibleFaultHandler)
+            if !(handler?(object) ?? context.shouldDeleteInaccessibleFaults) { note(error) }
         } catch { note(error) }
     }
 
@@ -124,6 +127,9 @@ struct ObjectRegistry: ContextPart {
 
     /// Makes a clean object a fault again; its transient values stay.
     func turnIntoFault(_ object: ManagedObject) {
+        let wasFault = object.isFault
+        if !wasFault { object.willTurnIntoFault() }
+        defer { if !wasFault { object.didTurnIntoFault() } }
         object.values = []
         object.snapshot = []
         object.version = nil
@@ -142,6 +148,7 @@ struct ObjectRegistry: ContextPart {
 
     /// Cuts an object off from the context for good.
     func detach(_ object: ManagedObject) {
+        graph.retained?.remove(object)
         graph.registry[object.objectID] = nil
         object.change = .none
         object.memberBases = [:]

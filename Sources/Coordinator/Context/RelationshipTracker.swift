@@ -130,16 +130,14 @@ struct RelationshipTracker: ContextPart {
                 if let position = other.entity.position(of: name) { other.write(.null, position) }
             }
         }
+        context.noteValues(of: object)
         rebalance(object) { object.values[position] = value }
         object.nullified.remove(position)
         if object.change == .inserted { object.noteAssigned(position) }
         context.noteChange(of: object)
         guard let column, old != value else { return }
         for case .reference(let row) in [old, value] {
-            // A fault is not fired for this: a to-many has no state that a save would write.
-            if let target = objectRegistry.registered(row, context.entityNamed(column.destination)),
-                !target.isFault
-            {
+            if let target = objectRegistry.resolve(row, destination: column.destination) {
                 context.noteChange(of: target)
             }
         }
@@ -159,6 +157,11 @@ struct RelationshipTracker: ContextPart {
         guard !object.isFault, !member.isFault,
             members(of: object, relationship).contains(member.objectID) != isMember
         else { return }
+        if graph.undoManager != nil {
+            graph.undoNotes.links.append(
+                UndoStep.Link(
+                    owner: object, relationship: relationship, member: member, wasMember: !isMember))
+        }
         alterLink(
             object.objectID, relationship.name, member.objectID, isMember: isMember,
             isNullified: isNullified)

@@ -9,20 +9,21 @@ struct SaveCompletion: ContextPart {
 
     /// The objects of a save, kept while the context's own sets are emptied.
     struct SavedChanges {
+        /// The first inserted first.
         let inserted: [ManagedObject]
         let updated: [ManagedObject]
         let deleted: [ManagedObject]
         /// The IDs of those that were only checked.
         let checked: Set<ManagedObjectID>
-        /// The rows of the inserted that had permanent IDs before.
-        let named: Set<RowID>
+        /// The rows that the inserted had.
+        let rows: [RowID]
 
         init(_ context: ManagedObjectContext) {
-            inserted = context.sorted(context.graph.inserted)
+            inserted = context.saving.insertedInOrder()
             updated = context.sorted(context.graph.updated)
             deleted = context.sorted(context.graph.deleted)
             checked = Set(context.graph.checked.keys)
-            named = Set(inserted.lazy.map(\.row).filter { $0.rawValue > 0 })
+            rows = inserted.map(\.row)
         }
     }
 
@@ -39,8 +40,10 @@ struct SaveCompletion: ContextPart {
         var outcome = Outcome(
             rows: result.rows, transaction: result.transaction, token: result.token)
         for inserted in result.insertedRows {
-            let standIn = inserted.temporary.standIn
-            outcome.identities[saved.named.contains(standIn) ? standIn : inserted.temporary] =
+            // A request numbers its inserts downwards from -1.
+            let place = Int(-1 - inserted.temporary.rawValue)
+            guard saved.inserted.indices.contains(place) else { continue }
+            outcome.identities[saved.rows[place]] =
                 ManagedObjectID(entityName: inserted.entityName, row: inserted.row)
         }
         return outcome
@@ -70,6 +73,7 @@ struct SaveCompletion: ContextPart {
             changes.inserted.remove(object)
             isSurprising = true
         }
+        var settled: [ManagedObject] = []
         for object in saved.inserted + saved.updated where object.managedObjectContext != nil {
             object.replaceReferences(permanent)
             if !kept.isEmpty { restoreReferences(in: object, to: kept) }
@@ -77,6 +81,7 @@ struct SaveCompletion: ContextPart {
             if object.change == .updated { changes.updated.insert(object) }
             if let values = row?.values, columns(values, of: object) != object.values {
                 isSurprising = true
+                settled.append(object)
             }
             settle(object, row)
             // The policy dropped its changes, because it is gone, or a delete rule took it along.
@@ -126,6 +131,7 @@ struct SaveCompletion: ContextPart {
             updated: Set(changes.updated.map(\.objectID)),
             deleted: Set(changes.deleted.map(\.objectID)), token: outcome.token)
         if outcome.token != nil { objectRegistry.renewGeneration() }
+        for object in settled { context.awaken(object, .mergePolicy) }
         for object in saved.inserted + saved.updated + saved.deleted { object.didSave() }
         for (_, handler) in context.observers.withLock({ $0.didSave }) { handler(changes, ids) }
     }

@@ -1,40 +1,46 @@
 public import Merge
 
-/// One thing that is wrong with a value.
-public struct ValidationFailure: Hashable, Sendable {
-    /// Core Data's error numbers for what can be wrong.
-    public enum Code: Int, Hashable, Sendable {
+/// One thing that is wrong with a value. Code of an application throws it from the hooks of
+/// ``ManagedObject``, such as ``ManagedObject/validateForUpdate()``.
+public struct ValidationFailure: Error, Hashable, Sendable {
+    /// The kind of mistake: Core Data's error numbers, or numbers of the application's own.
+    public struct Code: RawRepresentable, Hashable, Sendable {
+        /// The number.
+        public let rawValue: Int
+        /// Makes a code of a number.
+        public init(rawValue: Int) { self.rawValue = rawValue }
+
         /// A mandatory value is missing (NSValidationMissingMandatoryPropertyError).
-        case missingMandatoryProperty = 1570
+        public static let missingMandatoryProperty = Code(rawValue: 1570)
         /// Too few objects in a to-many.
-        case relationshipLacksMinimumCount = 1580
+        public static let relationshipLacksMinimumCount = Code(rawValue: 1580)
         /// Too many objects in a to-many.
-        case relationshipExceedsMaximumCount = 1590
+        public static let relationshipExceedsMaximumCount = Code(rawValue: 1590)
         /// A delete that a rule denies (NSValidationRelationshipDeniedDeleteError).
-        case relationshipDeniedDelete = 1600
+        public static let relationshipDeniedDelete = Code(rawValue: 1600)
         /// Above the greatest number.
-        case numberTooLarge = 1610
+        public static let numberTooLarge = Code(rawValue: 1610)
         /// Below the least number.
-        case numberTooSmall = 1620
+        public static let numberTooSmall = Code(rawValue: 1620)
         /// After the latest date.
-        case dateTooLate = 1630
+        public static let dateTooLate = Code(rawValue: 1630)
         /// Before the earliest date.
-        case dateTooSoon = 1640
+        public static let dateTooSoon = Code(rawValue: 1640)
         /// More characters or bytes than allowed.
-        case stringTooLong = 1660
+        public static let stringTooLong = Code(rawValue: 1660)
         /// Fewer characters or bytes than asked for.
-        case stringTooShort = 1670
+        public static let stringTooShort = Code(rawValue: 1670)
         /// A text does not match its pattern.
-        case stringPatternMatching = 1680
+        public static let stringPatternMatching = Code(rawValue: 1680)
         /// A value of another type than the property's.
-        case wrongType = 1550
+        public static let wrongType = Code(rawValue: 1550)
         /// A reference to an object that is not there.
-        case danglingReference = 1560
+        public static let danglingReference = Code(rawValue: 1560)
     }
 
     /// Which object, as its URI or the name the request gave it.
-    public let object: String
-    /// Which property.
+    public internal(set) var object: String
+    /// Which property; empty if it is the object as a whole.
     public let property: String
     /// The mistake, as a number.
     public let code: Code
@@ -42,7 +48,11 @@ public struct ValidationFailure: Hashable, Sendable {
     public let message: String
 
     /// Describes a failure.
-    public init(object: String, property: String, code: Code, message: String) {
+    ///
+    /// - Parameters:
+    ///   - object: Nothing where a hook throws it: the save fills it in.
+    ///   - property: Nothing if it is the object as a whole.
+    public init(object: String = "", property: String = "", code: Code, message: String) {
         self.object = object
         self.property = property
         self.code = code

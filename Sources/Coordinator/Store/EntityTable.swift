@@ -33,8 +33,10 @@ struct CountedRelationship {
         guard least > 0 || most > 0 else { return nil }
     }
 
-    /// The mistake in a count; nil if it is valid.
+    /// The mistake in a count; nil if it is valid. An optional to-many may be empty, whatever its least
+    /// count is, as in Core Data.
     func violation(of count: Int) -> ConflictViolation? {
+        if count == 0, relationship.isToMany, relationship.description.isOptional { return nil }
         if count < least {
             return relationship.isToMany
                 ? .relationshipLacksMinimumCount : .missingMandatoryProperty

@@ -75,6 +75,11 @@ public struct NodeProcess: Sendable {
     /// Tells where the node listens, once it is ready; by default one line on standard output.
     public var announce: @Sendable (String) -> Void = { NodeProcess.print($0) }
 
+    /// Gets the coordinator of the store once the node is ready, for an application that runs the node
+    /// in its own process: contexts of it save and read beside the mesh. Called again, with another
+    /// coordinator, where the node opens its store once more; contexts of the former one fail then.
+    public var whenOpen: (@Sendable (PersistentStoreCoordinator) -> Void)?
+
     /// No model is longer; it is the bound of the model's reader too.
     private static let maximumModelBytes = 16 << 20
     /// How long no copy of a member's store is asked for after one could not take the store's
@@ -101,6 +106,22 @@ public struct NodeProcess: Sendable {
                 gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
         try await group.run()
     }
+
+    /// Runs the node until the task is cancelled, then stops it cleanly. For an application that runs
+    /// a node in its own process: signals stay the application's.
+    ///
+    /// ```swift
+    /// var node = NodeProcess(configuration)
+    /// node.whenOpen = { coordinator in
+    ///     let context = ManagedObjectContext(coordinator)
+    ///     context.automaticallyMergesChangesFromParent = true
+    ///     ...
+    /// }
+    /// try await node.runUntilCancelled()
+    /// ```
+    ///
+    /// - Throws: ``NodeError`` or ``CoordinatorError``.
+    public func runUntilCancelled() async throws { try await runUntilShutdown() }
 
     /// Reads everything that a start reads before it touches the store: model, keys, tokens and
     /// certificate; looks whether there can be a store in its place, and whether the one that is there is
@@ -235,6 +256,7 @@ public struct NodeProcess: Sendable {
         announce(
             "tributary: node \(configuration.node) of \(configuration.cluster) "
                 + "listens on \(secrets.identity == nil ? "http" : "https")://\(address)")
+        whenOpen?(service.coordinator)
         let ending = Task { try await service.waitUntilEnded() }
         await Self.untilShutdown { _ = try? await ending.value }
         // The server waits for its requests, and those for what may come in an hour, or never.

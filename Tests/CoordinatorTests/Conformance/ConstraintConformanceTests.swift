@@ -473,6 +473,22 @@ import Testing
         #expect(try users("b").count == 1)
     }
 
+    @Test("CD-43: a child's save may leave duplicates in its parent; the root's save refuses them")
+    func rootSave() throws {
+        _ = try store.insert("User", ["mail": "a"])
+        let root = store.context()
+        let child = ManagedObjectContext(parent: root)
+        try child.performAndWait {
+            child.insert("User", ["mail": "a"])
+            child.insert("User", ["mail": "a"])
+            try child.save()
+        }
+        let error = root.performAndWait {
+            #expect(throws: CoordinatorError.self) { try root.save() }
+        }
+        #expect(error?.code == .constraintConflict)
+    }
+
     @Test("CD-44: conflicting snapshots have one entry an object, none for what is new")
     func snapshots() throws {
         _ = try store.insert("User", ["mail": "a"])

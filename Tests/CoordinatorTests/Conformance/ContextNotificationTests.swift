@@ -62,6 +62,24 @@ struct ContextNotificationTests {
         }
     }
 
+    @Test("CD-64: history has the author and the name of the context that saved")
+    func author() throws {
+        let store = try TestStore()
+        let context = store.context()
+        context.performAndWait {
+            context.transactionAuthor = "before"
+            context.name = "importer"
+            context.insert("Item")["p"] = "1"
+            context.transactionAuthor = "Ada"
+        }
+        try context.performAndWait { try context.save() }
+        context.transactionAuthor = "after"
+        let history = try store.coordinator.read { try $0.history(afterPosition: 0, limit: 10) }
+        let transaction = try #require(history.last).encoded.transaction
+        #expect(transaction.author == "Ada")
+        #expect(transaction.contextName == "importer")
+    }
+
     @Test("CD-80: an object inserted and changed in one event counts as inserted only")
     func insertedAndChanged() {
         let told = told {

@@ -120,6 +120,15 @@ import Testing
         #expect(try fetched(context) == ["changed"])
     }
 
+    @Test("CD-52: mergeChanges into several contexts moves their pins too")
+    func remoteMergeMovesPin() throws {
+        try store.pin(context)
+        try store.update(id, "p", "changed")
+        ManagedObjectContext.mergeChanges(
+            fromRemoteContextSave: ContextDidSave(updated: [id]), into: [context])
+        #expect(try fetched(context) == ["changed"])
+    }
+
     @Test("CD-53: reset moves the pin")
     func resetMovesPin() throws {
         try store.pin(context)

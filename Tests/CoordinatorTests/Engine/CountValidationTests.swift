@@ -12,7 +12,8 @@ struct CountValidationTests {
                 attributes: [.init("name", .string)],
                 relationships: [
                     .init(
-                        "players", to: "Player", inverse: "team", isToMany: true, minimumCount: 2),
+                        "players", to: "Player", inverse: "team", isToMany: true,
+                        isOptional: false, minimumCount: 2),
                     .init(
                         "coaches", to: "Coach", inverse: "teams", isToMany: true, isOptional: false),
                 ], uniquenessConstraints: [["name"]]),

@@ -15,8 +15,8 @@ struct ViolationTests {
                 attributes: [.init("name", .string), .init("town", .string)],
                 relationships: [
                     .init(
-                        name, to: "Player", inverse: "team", isToMany: true, minimumCount: fewest,
-                        maximumCount: most, renamingIdentifier: "players"),
+                        name, to: "Player", inverse: "team", isToMany: true,
+                        isOptional: fewest == 0, minimumCount: fewest, maximumCount: most, renamingIdentifier: "players"),
                     .init(
                         "coaches", to: "Coach", inverse: "teams", isToMany: true, isOptional: false,
                         maximumCount: 2),
