@@ -81,6 +81,10 @@ struct NodePair {
                 guard coordinators.count == 2 else {
                     throw Failure(description: "A node did not start.")
                 }
+                // A new store takes saves once its node has met another that lacks nothing either.
+                for _ in 0..<3_000 where !coordinators.allSatisfy(\.takesSaves) {
+                    try await Task.sleep(for: .milliseconds(10))
+                }
                 try await body(coordinators[0], coordinators[1])
                 throw CancellationError()
             }

@@ -57,6 +57,13 @@ extension PersistentStoreCoordinator {
         }
     }
 
+    /// Whether saves are let through at present: not while the store of a node is new or restored and has
+    /// yet to hear of what others have, nor while its clock is off. Usable from any thread.
+    public var takesSaves: Bool {
+        guard writer != nil else { return false }
+        return (try? savingRefusal) ?? nil == nil
+    }
+
     /// Whether the store's files are not where they were opened, as ``maintain()`` has found last.
     package var isStoreRemoved: Bool { standing.withLock(\.isRemoved) }
 

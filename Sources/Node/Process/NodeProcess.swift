@@ -76,7 +76,8 @@ public struct NodeProcess: Sendable {
     public var announce: @Sendable (String) -> Void = { NodeProcess.print($0) }
 
     /// Gets the coordinator of the store once the node is ready, for an application that runs the node
-    /// in its own process: contexts of it save and read beside the mesh. Called again, with another
+    /// in its own process: contexts of it save and read beside the mesh. A new store refuses saves until
+    /// ``Coordinator/PersistentStoreCoordinator/takesSaves``. Called again, with another
     /// coordinator, where the node opens its store once more; contexts of the former one fail then.
     public var whenOpen: (@Sendable (PersistentStoreCoordinator) -> Void)?
 
