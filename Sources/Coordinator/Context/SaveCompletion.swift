@@ -32,9 +32,11 @@ struct SaveCompletion: ContextPart {
         var rows = Dictionary(
             (result?.rows ?? []).map { ($0.objectID, $0) }, uniquingKeysWith: { first, _ in first })
 
-        graph.live.noteSave(
-            saved.inserted + saved.updated + saved.deleted,
-            Array(identities.values) + rows.keys)
+        if graph.live.isActive {
+            graph.live.noteSave(
+                saved.inserted + saved.updated + saved.deleted,
+                Array(identities.values) + rows.keys)
+        }
         rename(saved.inserted, identities)
         var changes = ContextChanges()
         changes.inserted = Set(saved.inserted)
@@ -101,13 +103,25 @@ struct SaveCompletion: ContextPart {
             settle(object, row)
             graph.event.refreshed.insert(object)
         }
+        if result != nil { objectRegistry.renewGeneration() }
+        tellSaved(saved, changes, result?.token)
+    }
+
+    /// Calls the objects' hooks, then the observers.
+    private func tellSaved(
+        _ saved: SavedChanges, _ changes: ContextChanges, _ token: QueryGenerationToken?
+    ) {
+        for objects in [saved.inserted, saved.updated, saved.deleted] {
+            for object in objects { object.didSave() }
+        }
+        let handlers = context.observers.withLock { $0.didSave }
+        // Nobody hears of them: to gather the IDs would be in vain.
+        if handlers.isEmpty { return }
         let ids = ContextDidSave(
             inserted: Set(changes.inserted.map(\.objectID)),
             updated: Set(changes.updated.map(\.objectID)),
-            deleted: Set(changes.deleted.map(\.objectID)), token: result?.token)
-        if result != nil { objectRegistry.renewGeneration() }
-        for object in saved.inserted + saved.updated + saved.deleted { object.didSave() }
-        for (_, handler) in context.observers.withLock({ $0.didSave }) { handler(changes, ids) }
+            deleted: Set(changes.deleted.map(\.objectID)), token: token)
+        for (_, handler) in handlers { handler(changes, ids) }
     }
 
     func rename(_ objects: [ManagedObject], _ identities: [RowID: ManagedObjectID]) {
@@ -139,6 +153,7 @@ struct SaveCompletion: ContextPart {
     }
 
     private func replaceTemporaries(in object: ManagedObject, _ permanent: [RowID: RowID]) {
+        if permanent.isEmpty || object.entity.relationships.isEmpty { return }
         for position in object.values.indices {
             if case .reference(let row) = object.values[position], let row = permanent[row] {
                 object.values[position] = .reference(row)
@@ -198,7 +213,7 @@ struct SaveCompletion: ContextPart {
                     ManagedObjectID(entityName: $0.entityName, row: permanent[$0.row] ?? $0.row)
                 })
         }
-        for object in graph.registry.values.compactMap(\.object) {
+        for object in graph.memberHolders.inUse {
             if isSurprising {
                 object.memberBases = [:]
                 continue
