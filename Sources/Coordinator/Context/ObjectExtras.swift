@@ -56,7 +56,7 @@ extension ManagedObject {
     }
 }
 
-/// The objects whose members are known. A save looks at these, and not at all that a context has.
+/// The objects with known members. A save looks at these, and not at all that a context has.
 struct MemberHolders {
     private var objects: [ObjectIdentifier: WeakObject] = [:]
     /// How many there may be before those that are gone are swept out.
