@@ -50,7 +50,8 @@ struct NodePair {
 
     /// Runs both nodes while a block uses their coordinators.
     func run(
-        _ body: @escaping @Sendable (PersistentStoreCoordinator, PersistentStoreCoordinator)
+        _ body:
+            @escaping @Sendable (PersistentStoreCoordinator, PersistentStoreCoordinator)
             async throws -> Void
     ) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in

@@ -21,7 +21,8 @@ struct AllCommand: AsyncParsableCommand {
             try CatchUpCommand.parse(arguments), try HealCommand.parse(arguments),
             try TransferCommand.parse(arguments), try GrowthCommand.parse(arguments),
             try IncarnationsCommand.parse(arguments), try BulkCommand.parse(arguments),
-            try FetchCommand.parse(arguments), try IdleCommand.parse(arguments),
+            try FetchCommand.parse(arguments), try ContextsCommand.parse(arguments),
+            try IdleCommand.parse(arguments),
         ]
         var bounds = MarkdownTable("All bounds", columns: ["", "bound", "measured", ""])
         var goals: [Goal] = []

@@ -27,6 +27,7 @@ import Testing
                 "BareLoop.swift",
                 "BareReader.swift",
                 "GRDBReader.swift",
+                "GRDBWriter.swift",
                 "GenerationPin.swift",
                 "GroupCommit.swift",
                 "Machine.swift",

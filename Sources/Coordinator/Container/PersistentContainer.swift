@@ -109,7 +109,8 @@ public final class PersistentContainer: Sendable {
     ///
     /// - Throws: As ``loadPersistentStores()``.
     public func loadPersistentStores() async throws {
-        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+        try await withCheckedThrowingContinuation {
+            (continuation: CheckedContinuation<Void, any Error>) in
             DispatchQueue.global().async {
                 // Not the asynchronous one of the same name.
                 let load: () throws -> Void = self.loadPersistentStores

@@ -63,7 +63,8 @@ struct ChildSave: ContextPart {
             changes.deleted.append(deletion)
         }
         changes.checked = graph.checked.keys.sorted()
-        changes.bases = [graph.updated, graph.deleted, graph.checked].joined().compactMap { _, object in
+        changes.bases = [graph.updated, graph.deleted, graph.checked].joined().compactMap {
+            _, object in
             guard let version = object.version, !object.snapshot.isEmpty else { return nil }
             return RowSnapshot(
                 objectID: object.objectID, version: version, values: object.snapshot,
@@ -75,7 +76,8 @@ struct ChildSave: ContextPart {
     // MARK: In the parent
 
     /// Takes what a child has changed. To be used in the parent.
-    private func take(_ changes: Changes, of child: ManagedObjectContext) -> SaveCompletion.Outcome {
+    private func take(_ changes: Changes, of child: ManagedObjectContext) -> SaveCompletion.Outcome
+    {
         let read = changes.bases.map(read)
         defer { withExtendedLifetime(read) {} }
         for operation in changes.inserted {
@@ -144,7 +146,9 @@ struct ChildSave: ContextPart {
     private func link(_ operation: SaveOperation) {
         guard !operation.relationships.isEmpty, let object = object(of: operation) else { return }
         for change in operation.relationships {
-            guard let relationship = object.entity.relationship(named: change.name) else { continue }
+            guard let relationship = object.entity.relationship(named: change.name) else {
+                continue
+            }
             for row in change.members {
                 guard
                     let member = objectRegistry.resolve(row, destination: relationship.destination),

@@ -109,8 +109,29 @@ struct DeletePropagation: ContextPart {
             else { return [] }
             return [target]
         }
-        return relationshipTracker.members(of: object, relationship).sorted().map {
+        let members = relationshipTracker.members(of: object, relationship).sorted().map {
             context.object(with: $0)
+        }
+        readTogether(members)
+        return members
+    }
+
+    /// The most objects that are read by one statement.
+    private static let batchSize = 1_000
+
+    /// Has faults that are about to be deleted, or changed, read by one statement for many.
+    private func readTogether(_ objects: [ManagedObject]) {
+        let faults = objects.filter { object in
+            guard object.isFault, object.change == .none, !object.isInaccessible,
+                case .none = object.source
+            else { return false }
+            return true
+        }
+        if faults.count < 2 { return }
+        for start in stride(from: 0, to: faults.count, by: Self.batchSize) {
+            let part = faults[start..<min(start + Self.batchSize, faults.count)]
+            let batch = FaultBatch(part.map(\.objectID))
+            for object in part { object.source = .batch(batch) }
         }
     }
 

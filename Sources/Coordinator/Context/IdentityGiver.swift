@@ -64,6 +64,7 @@ struct IdentityGiver: ContextPart {
 extension ManagedObject {
     /// Replaces identities that its to-ones have by others.
     func replaceReferences(_ identities: [RowID: RowID]) {
+        if identities.isEmpty { return }
         for relationship in entity.relationships {
             guard case .column(let position) = relationship.storage, position < values.count,
                 case .reference(let row) = values[position], let row = identities[row]

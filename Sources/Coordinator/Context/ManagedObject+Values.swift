@@ -147,11 +147,12 @@ extension ManagedObject {
     ///
     /// - Precondition: It was of a context once.
     func contextForWriting(at place: SourcePlace) -> ManagedObjectContext? {
+        if let context = usableContext() { return context }
         require(
-            managedObjectContext != nil || wasInContext,
+            wasInContext,
             "This \(entity.name) belongs to no context yet, so it takes no values; insert it first.",
             at: place)
-        return usableContext()
+        return nil
     }
 
     /// Whether it is or was of a context: only then it has a row, if a temporary one.

@@ -190,7 +190,16 @@ extension ManagedObjectContext {
         graph.changeCount += 1
     }
 
+    /// Objects in the order of their IDs. A row is of one entity, so the row alone decides.
     func sorted(_ objects: [ManagedObjectID: ManagedObject]) -> [ManagedObject] {
-        objects.values.sorted { $0.objectID < $1.objectID }
+        if objects.isEmpty { return [] }
+        // Unmanaged, because the dictionary keeps them, and counting references costs more than to sort.
+        return objects.map { SortedObject(row: $0.key.row, object: .passUnretained($0.value)) }
+            .sorted { $0.row < $1.row }.map { $0.object.takeUnretainedValue() }
+    }
+
+    private struct SortedObject {
+        let row: RowID
+        let object: Unmanaged<ManagedObject>
     }
 }

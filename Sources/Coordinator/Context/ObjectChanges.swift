@@ -20,7 +20,7 @@ extension ManagedObject {
             graph.event.inserted.contains(self)
             || graph.toldInserted.contains(self)
         if isNew {
-            return assigned.reduce(into: [:]) { result, position in
+            return assigned.sorted().reduce(into: [:]) { result, position in
                 result[entity.properties[position].name] =
                     entity.properties[position].defaultValue
             }

@@ -2,8 +2,8 @@ import Merge
 
 /// What few objects of a context have: those that were only fetched take no room for it.
 final class ObjectExtras {
-    var assigned: Set<Int> = []
-    var nullified: Set<Int> = []
+    var assigned: PositionSet = []
+    var nullified: PositionSet = []
     var isDeletedByRule = false
     var transients: [String: PropertyValue] = [:]
     var memberBases: [String: Set<ManagedObjectID>] = [:]
@@ -18,7 +18,7 @@ extension ManagedObject {
     }
 
     /// Positions that an inserted object was given values for: a default is no assignment.
-    var assigned: Set<Int> {
+    var assigned: PositionSet {
         get { extras?.assigned ?? [] }
         set { if extras != nil || !newValue.isEmpty { madeExtras.assigned = newValue } }
     }
@@ -27,7 +27,7 @@ extension ManagedObject {
     func noteAssigned(_ position: Int) { madeExtras.assigned.insert(position) }
 
     /// Positions of references that a delete rule made null, and that nobody assigned since.
-    var nullified: Set<Int> {
+    var nullified: PositionSet {
         get { extras?.nullified ?? [] }
         set { if extras != nil || !newValue.isEmpty { madeExtras.nullified = newValue } }
     }
@@ -46,6 +46,34 @@ extension ManagedObject {
     /// The members of to-manys and derived to-ones as the store had them, once read.
     var memberBases: [String: Set<ManagedObjectID>] {
         get { extras?.memberBases ?? [:] }
-        set { if extras != nil || !newValue.isEmpty { madeExtras.memberBases = newValue } }
+        set {
+            if extras == nil, newValue.isEmpty { return }
+            if !newValue.isEmpty, memberBases.isEmpty {
+                managedObjectContext?.graph.memberHolders.note(self)
+            }
+            madeExtras.memberBases = newValue
+        }
+    }
+}
+
+/// The objects with known members. A save looks at these, and not at all that a context has.
+struct MemberHolders {
+    private var objects: [ObjectIdentifier: WeakObject] = [:]
+    /// How many there may be before those that are gone are swept out.
+    private var sweep = 1024
+
+    mutating func note(_ object: ManagedObject) {
+        if objects.count >= sweep {
+            removeIdle()
+            sweep = max(1024, objects.count * 2)
+        }
+        objects[ObjectIdentifier(object)] = WeakObject(object: object)
+    }
+
+    /// Those in use, in no order.
+    var inUse: [ManagedObject] { objects.values.compactMap(\.object) }
+
+    private mutating func removeIdle() {
+        objects = objects.filter { !($0.value.object?.memberBases.isEmpty ?? true) }
     }
 }

@@ -51,6 +51,7 @@ final class ObjectGraph {
     var faultingError: CoordinatorError?
 
     var followed = FollowedRelationships()
+    var memberHolders = MemberHolders()
     /// What the context has done.
     let counting: ContextCounting
 

@@ -160,7 +160,8 @@ struct RelationshipTracker: ContextPart {
         if graph.undoManager != nil {
             graph.undoNotes.links.append(
                 UndoStep.Link(
-                    owner: object, relationship: relationship, member: member, wasMember: !isMember))
+                    owner: object, relationship: relationship, member: member, wasMember: !isMember)
+            )
         }
         alterLink(
             object.objectID, relationship.name, member.objectID, isMember: isMember,

@@ -55,9 +55,11 @@ struct SaveCompletion: ContextPart {
         var rows = Dictionary(
             outcome.rows.map { ($0.objectID, $0) }, uniquingKeysWith: { first, _ in first })
 
-        graph.live.noteSave(
-            saved.inserted + saved.updated + saved.deleted,
-            Array(identities.values) + rows.keys)
+        if graph.live.isActive {
+            graph.live.noteSave(
+                saved.inserted + saved.updated + saved.deleted,
+                Array(identities.values) + rows.keys)
+        }
         rename(saved.inserted, identities)
         var changes = ContextChanges()
         changes.inserted = Set(saved.inserted)
@@ -126,14 +128,26 @@ struct SaveCompletion: ContextPart {
             settle(object, row)
             graph.event.refreshed.insert(object)
         }
+        if outcome.token != nil { objectRegistry.renewGeneration() }
+        for object in settled { context.awaken(object, .mergePolicy) }
+        tellSaved(saved, changes, outcome.token)
+    }
+
+    /// Calls the objects' hooks, then the observers.
+    private func tellSaved(
+        _ saved: SavedChanges, _ changes: ContextChanges, _ token: QueryGenerationToken?
+    ) {
+        for objects in [saved.inserted, saved.updated, saved.deleted] {
+            for object in objects { object.didSave() }
+        }
+        let handlers = context.observers.withLock { $0.didSave }
+        // Nobody hears of them: to gather the IDs would be in vain.
+        if handlers.isEmpty { return }
         let ids = ContextDidSave(
             inserted: Set(changes.inserted.map(\.objectID)),
             updated: Set(changes.updated.map(\.objectID)),
-            deleted: Set(changes.deleted.map(\.objectID)), token: outcome.token)
-        if outcome.token != nil { objectRegistry.renewGeneration() }
-        for object in settled { context.awaken(object, .mergePolicy) }
-        for object in saved.inserted + saved.updated + saved.deleted { object.didSave() }
-        for (_, handler) in context.observers.withLock({ $0.didSave }) { handler(changes, ids) }
+            deleted: Set(changes.deleted.map(\.objectID)), token: token)
+        for (_, handler) in handlers { handler(changes, ids) }
     }
 
     func rename(_ objects: [ManagedObject], _ identities: [RowID: ManagedObjectID]) {
@@ -216,7 +230,7 @@ struct SaveCompletion: ContextPart {
                     ManagedObjectID(entityName: $0.entityName, row: permanent[$0.row] ?? $0.row)
                 })
         }
-        for object in graph.registry.values.compactMap(\.object) {
+        for object in graph.memberHolders.inUse {
             if isSurprising {
                 object.memberBases = [:]
                 continue

@@ -255,6 +255,7 @@ struct RelationshipPlanner: PlanningPart {
     /// It comes after unique keys are settled: what is dropped for an object of the store claims
     /// nothing, and what leads to an insert that becomes one with such an object claims that one.
     func releaseOtherClaims(_ plan: inout SavePlan) throws {
+        if view.tables.values.allSatisfy(\.exclusive.isEmpty) { return }
         for row in plan.order {
             guard let planned = plan.rows[row], planned.kind != .delete,
                 !planned.table.references.isEmpty

@@ -128,7 +128,12 @@ struct SavePlan {
     /// Where rows are among the inserted ones; made when first asked for.
     private var insertedPlaces: [RowID: [Int]]?
 
-    init(_ allocator: RowIDAllocator) { self.allocator = allocator }
+    /// - Parameter capacity: how many rows to make room for at once.
+    init(_ allocator: RowIDAllocator, capacity: Int = 0) {
+        self.allocator = allocator
+        rows.reserveCapacity(capacity)
+        order.reserveCapacity(capacity)
+    }
 
     /// Gives what the save inserts its identities.
     mutating func name(_ objects: [SaveResult.InsertedRow]) {

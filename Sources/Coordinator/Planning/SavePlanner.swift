@@ -9,7 +9,7 @@ struct SavePlanner: PlanningPart {
     ///
     /// - Throws: ``CoordinatorError`` that says why it cannot be made.
     func plan(_ request: SaveRequest) throws -> SavePlan {
-        var plan = SavePlan(state.allocator)
+        var plan = SavePlan(state.allocator, capacity: request.operations.count)
         let inserts = request.operations.filter { $0.kind == .insert }
         guard Set(inserts.map(\.row)).count == inserts.count else {
             throw CoordinatorError(.malformed, "Two inserts have one temporary identity.")

@@ -103,6 +103,7 @@ struct UniquenessPlanner: PlanningPart {
     ///
     /// - Throws: ``CoordinatorError`` (`constraintConflict`).
     func settleConstraints(_ plan: inout SavePlan, _ request: SaveRequest) throws {
+        if view.groupedRoots.isEmpty { return }
         let isConcerned = plan.order.contains {
             !(plan.rows[$0]?.table.constraints.isEmpty ?? true)
         }

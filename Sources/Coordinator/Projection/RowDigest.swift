@@ -19,8 +19,7 @@ enum RowDigest {
         for (position, value) in loaded.columns.enumerated() {
             let dot: Dot?
             if isAlone {
-                let choice = policies.properties[position].choice
-                dot = whole ?? state.properties[position].visible(choice)?.dot
+                dot = whole ?? state.visibleDot(position, policies)
             } else {
                 dot = loaded.shown(position)?.dot
             }

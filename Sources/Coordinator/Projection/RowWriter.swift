@@ -8,7 +8,10 @@ struct RowWriter: StorePart {
     /// references to visible rows only.
     private func project(_ loaded: LoadedRow) throws -> [PropertyValue] {
         let table = loaded.table
-        var columns = table.entity.properties.indices.map { loaded.shown($0)?.value ?? .null }
+        var columns =
+            loaded.eclipsed.isEmpty
+            ? loaded.state.visibleValues(table.policies(for: loaded.state))
+            : table.entity.properties.indices.map { loaded.shown($0)?.value ?? .null }
         for (position, _) in table.references {
             guard case .reference(let target) = columns[position] else { continue }
             columns[position] =
@@ -45,9 +48,7 @@ struct RowWriter: StorePart {
         new = new.showing(
             new.isVisible
                 ? try project(new)
-                : table.entity.properties.indices.map {
-                    newState.visible($0, table.policies(for: newState))?.value ?? .null
-                })
+                : newState.visibleValues(table.policies(for: newState)))
         if let old, old.isAlive { state.digest.subtract(RowDigest.hash(old)) }
         if isAlive { state.digest.add(RowDigest.hash(new)) }
         try rowStore.place(new, over: old)
@@ -76,8 +77,9 @@ struct RowWriter: StorePart {
         _ touched: [RowID: TouchedRow], order: [RowID], _ regrouping: Regrouping, by stamp: Stamp
     ) throws -> [(old: LoadedRow?, new: LoadedRow)] {
         var result: [(old: LoadedRow?, new: LoadedRow)] = []
+        result.reserveCapacity(order.count)
         let moved = Set(regrouping.moved.map(\.row))
-        var changed = Set(order).intersection(regrouping.rows.keys).union(moved)
+        var changed = moved.union(order.filter { regrouping.rows[$0] != nil })
         // A survivor shows what any of its members has, and lists their versions.
         for row in changed.sorted() {
             if let survivor = regrouping.survivors[row] { changed.insert(survivor) }
@@ -121,6 +123,7 @@ struct RowWriter: StorePart {
     ) throws {
         for row in order {
             guard let entry = touched[row], !entry.isAlive,
+                !session.referrers(to: entry.table.entity.root).isEmpty,
                 entry.old?.state.deaths != entry.state.deaths
             else { continue }
             for (referring, table) in try rowStore.rowsReferringInVain(to: row) {
@@ -133,11 +136,9 @@ struct RowWriter: StorePart {
     /// A row has died: rows that refer to it show nil from now on. Or its readers see another row
     /// in its place: then references to it show that row now.
     func releaseReferences(to row: RowID, _ table: EntityTable, by stamp: Stamp) throws {
-        for referring in tables.values.sorted(by: { $0.entity.name < $1.entity.name }) {
-            for (position, root) in referring.references where root == table.entity.root {
-                for row in try rowStore.rowsShowing(row, at: position, of: referring) {
-                    try reproject(referring, row, by: stamp)
-                }
+        for (referring, position) in session.referrers(to: table.entity.root) {
+            for row in try rowStore.rowsShowing(row, at: position, of: referring) {
+                try reproject(referring, row, by: stamp)
             }
         }
     }

@@ -38,16 +38,16 @@ extension TransactionApplier {
             case .revival: kind = .revival
             case .link, .unlink: continue
             }
+            let known = touched[change.row]
             let old =
-                try touched[change.row]?.old ?? loaded[change.row]
-                ?? rowStore.load(table, change.row)
-            let concrete = touched[change.row]?.table ?? old?.table ?? table
+                try known?.old ?? loaded[change.row] ?? rowStore.load(table, change.row)
+            let concrete = known?.table ?? old?.table ?? table
             // The positions of its values are those of the entity it names, and no others.
             guard concrete === table else {
                 throw kind == .insert ? RowAlarm.identityExists : RowAlarm.entityDiffers
             }
             var state =
-                touched[change.row]?.state ?? old?.state
+                known?.state ?? old?.state
                 ?? RowState(propertyCount: concrete.entity.properties.count)
             let assignedCount = transaction.shapes[change.shape].assigned.count
             let write = rowWrite(
@@ -62,7 +62,7 @@ extension TransactionApplier {
                     write, stamp: stamp, seen: transaction.seen,
                     policies: concrete.entity.policies)
             }
-            if touched[change.row] == nil { order.append(change.row) }
+            if known == nil { order.append(change.row) }
             touched[change.row] = TouchedRow(old: old, table: concrete, state: state)
         }
 

@@ -32,6 +32,7 @@ struct UniqueGroupStore: StorePart {
     /// Nothing is written; what will be shown is noted in `knownAlive` and `knownEclipsed`.
     func regroup(_ touched: [RowID: TouchedRow]) throws -> Regrouping {
         var result = Regrouping()
+        if groupedRoots.isEmpty, !scratch.isAdopting { return result }
         var keys: [UniqueKey] = []
         for row in touched.keys.sorted() {
             guard let entry = touched[row], entry.table.isGrouped || scratch.isAdopting else {

@@ -62,6 +62,14 @@ final class StoreSession {
     /// Knowledge that lasts while rows are written.
     var scratch = ApplyScratch()
 
+    /// The to-ones that lead to each hierarchy, by its root; in order of the entities' names.
+    private let referrers: [String: [(table: EntityTable, position: Int)]]
+
+    /// The to-ones that lead to the entities of a hierarchy.
+    func referrers(to root: String) -> [(table: EntityTable, position: Int)] {
+        referrers[root] ?? []
+    }
+
     /// The roots of the hierarchies that have uniqueness constraints.
     let groupedRoots: Set<String>
 
@@ -113,6 +121,13 @@ final class StoreSession {
             uniqueKeysWithValues: model.entities.map {
                 ($0.name, EntityTable($0, names: names, model: model, history: history))
             })
+        var referrers: [String: [(table: EntityTable, position: Int)]] = [:]
+        for table in tables.values.sorted(by: { $0.entity.name < $1.entity.name }) {
+            for (position, root) in table.references {
+                referrers[root, default: []].append((table, position))
+            }
+        }
+        self.referrers = referrers
         groupedRoots = Set(model.entities.map(\.root).filter { model.hasConstraints(root: $0) })
         countedLinks = Set(
             tables.values.flatMap(\.counted).compactMap { counted in

@@ -126,7 +126,9 @@ struct ContextUndo: ContextPart {
     }
 
     private func restore(_ value: UndoStep.Value, of object: ManagedObject) {
-        guard case .reference = value.value else { return object.write(value.value, value.position) }
+        guard case .reference = value.value else {
+            return object.write(value.value, value.position)
+        }
         guard let target = value.target, target.managedObjectContext === context, !target.isDeleted
         else { return object.write(.null, value.position) }
         object.write(.reference(target.row), value.position)

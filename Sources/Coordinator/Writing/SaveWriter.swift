@@ -70,6 +70,7 @@ struct SaveWriter: StorePart {
         var changes: [Change] = []
         changes.reserveCapacity(plan.order.count)
         var loaded: [RowID: LoadedRow] = [:]
+        loaded.reserveCapacity(plan.order.count)
         for row in plan.order {
             guard let planned = plan.rows[row] else { continue }
             let made = changeMaker.changes(planned, row, &shapes)

@@ -41,6 +41,35 @@ extension RowState {
         return Sibling(stamp: whole.stamp, value: values[position])
     }
 
+    /// The write of a property that readers see, under a policy that is property-grained.
+    package func visibleDot(_ position: Int, _ policies: EntityPolicies) -> Dot? {
+        let siblings = properties[position].siblings
+        if siblings.isEmpty { return nil }
+        let isFirst = policies.properties[position].choice == .earliest
+        return siblings[isFirst ? 0 : siblings.count - 1].dot
+    }
+
+    /// The values that readers see of all properties, before references are projected; null where nobody
+    /// ever wrote one.
+    package func visibleValues(_ policies: EntityPolicies) -> [PropertyValue] {
+        if policies.isRowGrained {
+            guard let whole = visibleWhole(policies), case .whole(let values) = whole.value else {
+                return [PropertyValue](repeating: .null, count: properties.count)
+            }
+            let missing = max(0, properties.count - values.count)
+            return values.prefix(properties.count)
+                + [PropertyValue](repeating: .null, count: missing)
+        }
+        var values: [PropertyValue] = []
+        values.reserveCapacity(properties.count)
+        for position in properties.indices {
+            let siblings = properties[position].siblings
+            let isFirst = policies.properties[position].choice == .earliest
+            values.append((isFirst ? siblings.first : siblings.last)?.value ?? .null)
+        }
+        return values
+    }
+
     /// The stamp that counts as the row's insertion: the earliest insert or revival.
     package var insertionStamp: Stamp? { insertion.siblings.first?.stamp }
 }

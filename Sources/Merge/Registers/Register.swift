@@ -6,13 +6,13 @@ package struct Sibling<Value: Hashable & Sendable>: Hashable, Sendable {
     package let value: Value
 
     /// Pairs a value with the write that made it.
-    package init(stamp: Stamp, value: Value) {
+    @inlinable package init(stamp: Stamp, value: Value) {
         self.stamp = stamp
         self.value = value
     }
 
     /// The writing transaction.
-    package var dot: Dot { stamp.dot }
+    @inlinable package var dot: Dot { stamp.dot }
 }
 
 /// One mergeable cell: the set S of its siblings, and the one rule by which it changes,
@@ -27,34 +27,38 @@ package struct Sibling<Value: Hashable & Sendable>: Hashable, Sendable {
 /// S; applying a write twice changes nothing; S is an antichain.
 ///
 /// Invariant: siblings are sorted by stamp, so that equal sets are equal values.
+///
+/// What a store asks of every row is `@inlinable`, or the generic code would run where it is not
+/// made for the value's type.
 package struct Register<Value: Hashable & Sendable>: Hashable, Sendable {
     /// The siblings, earliest first. Empty where nothing was ever written.
-    package private(set) var siblings: [Sibling<Value>]
+    @inlinable package var siblings: [Sibling<Value>] { sorted }
+    @usableFromInline var sorted: [Sibling<Value>]
 
     /// A register nobody has written.
-    package init() { siblings = [] }
+    @inlinable package init() { sorted = [] }
 
     /// A register with one write.
-    package init(_ sibling: Sibling<Value>) { siblings = [sibling] }
+    @inlinable package init(_ sibling: Sibling<Value>) { sorted = [sibling] }
 
     /// Restores a register from siblings in any order.
-    package init(siblings: [Sibling<Value>]) {
-        self.siblings = siblings.sorted { $0.stamp < $1.stamp }
+    @inlinable package init(siblings: [Sibling<Value>]) {
+        sorted = siblings.count < 2 ? siblings : siblings.sorted { $0.stamp < $1.stamp }
     }
 
     /// Applies a write: removes what its writer had seen and adds it.
     package mutating func apply(_ write: Sibling<Value>, seen: VersionVector) {
-        if siblings.count == 1, seen.contains(siblings[0].dot) {
-            siblings[0] = write
+        if sorted.count == 1, seen.contains(sorted[0].dot) {
+            sorted = [write]
             return
         }
-        siblings.removeAll { seen.contains($0.dot) || $0.dot == write.dot }
-        let index = siblings.firstIndex { write.stamp < $0.stamp } ?? siblings.endIndex
-        siblings.insert(write, at: index)
+        sorted.removeAll { seen.contains($0.dot) || $0.dot == write.dot }
+        let index = sorted.firstIndex { write.stamp < $0.stamp } ?? sorted.endIndex
+        sorted.insert(write, at: index)
     }
 
     /// The sibling that readers see; nil where nothing was written.
-    package func visible(_ choice: MergePolicy.Choice) -> Sibling<Value>? {
+    @inlinable package func visible(_ choice: MergePolicy.Choice) -> Sibling<Value>? {
         switch choice {
         case .earliest: siblings.first
         case .latest: siblings.last
@@ -77,7 +81,7 @@ package struct Register<Value: Hashable & Sendable>: Hashable, Sendable {
             let kept = visible(choice)
         else { return [] }
         let removed = siblings.filter { $0 != kept }
-        siblings = [kept]
+        sorted = [kept]
         return removed
     }
 }

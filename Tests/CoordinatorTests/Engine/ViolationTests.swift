@@ -16,7 +16,8 @@ struct ViolationTests {
                 relationships: [
                     .init(
                         name, to: "Player", inverse: "team", isToMany: true,
-                        isOptional: fewest == 0, minimumCount: fewest, maximumCount: most, renamingIdentifier: "players"),
+                        isOptional: fewest == 0, minimumCount: fewest, maximumCount: most,
+                        renamingIdentifier: "players"),
                     .init(
                         "coaches", to: "Coach", inverse: "teams", isToMany: true, isOptional: false,
                         maximumCount: 2),

@@ -104,7 +104,8 @@ import Testing
         }
     }
 
-    @Test("A child knows what its parent has inserted by a permanent ID, and finds it by the old one")
+    @Test(
+        "A child knows what its parent has inserted by a permanent ID, and finds it by the old one")
     func identities() throws {
         let (item, temporary) = root.performAndWait {
             let item = root.insert("Item", ["p": "new"])
@@ -133,7 +134,8 @@ import Testing
         try store.update(id, "p", "new")
         try store.insert("Item", ["p": "later"])
         try child.performAndWait { () throws in
-            #expect(try child.fetch(try store.request("Item")).map { $0["p"] as String? } == ["old"])
+            #expect(
+                try child.fetch(try store.request("Item")).map { $0["p"] as String? } == ["old"])
             #expect(child.queryGenerationToken == nil)
             #expect(try child.fetchDictionaries(try store.request("Item")).count == 1)
         }
@@ -166,7 +168,8 @@ import Testing
             var request = try store.request("Person")
             request.relationshipKeyPathsForPrefetching = ["items"]
             let people = try child.fetch(request)
-            #expect(people.first?.relatedObjects(forKey: "items", as: ManagedObject.self).count == 7)
+            #expect(
+                people.first?.relatedObjects(forKey: "items", as: ManagedObject.self).count == 7)
             var items = try store.request("Item")
             items.sortDescriptors = [SortDescriptor("p")]
             let list: FetchResultsCollection<ManagedObject> = try child.fetch(items, batchSize: 3)
@@ -179,7 +182,9 @@ import Testing
     @Test("An asynchronous fetch of a child gives what its parent shows")
     func asynchronous() async throws {
         root.performAndWait { _ = root.insert("Item", ["p": "parent's"]) }
-        let names = try await child.fetch(try store.request("Item")) { $0.map { $0["p"] as String? } }
+        let names = try await child.fetch(try store.request("Item")) {
+            $0.map { $0["p"] as String? }
+        }
         #expect(names == ["parent's"])
     }
 
@@ -485,7 +490,8 @@ import Testing
         let fresh = store.context()
         try fresh.performAndWait {
             let people = try fresh.fetch(try store.request("Person"))
-            #expect(people.first?.relatedObjects(forKey: "items", as: ManagedObject.self).count == 3)
+            #expect(
+                people.first?.relatedObjects(forKey: "items", as: ManagedObject.self).count == 3)
         }
     }
 

@@ -33,7 +33,8 @@ import Testing
             }
         }
         let (expected, found) = (
-            try GraphSide(flatStore.context()).picture(), try GraphSide(chainStore.context()).picture()
+            try GraphSide(flatStore.context()).picture(),
+            try GraphSide(chainStore.context()).picture()
         )
         #expect(found == expected, "seed \(seed), in the store")
     }

@@ -16,7 +16,8 @@ import Testing
         context.performAndWait { context.undoManager = manager }
     }
 
-    @Test("CD-106: undo reverts the last event and redo restores it; without a manager neither does")
+    @Test(
+        "CD-106: undo reverts the last event and redo restores it; without a manager neither does")
     func events() throws {
         let id = try store.insert("Item", ["p": "p0"])
         try context.performAndWait {
@@ -95,7 +96,9 @@ import Testing
         }
     }
 
-    @Test("A save leaves what can be undone: a saved insert is deleted, a saved delete inserted again")
+    @Test(
+        "A save leaves what can be undone: a saved insert is deleted, a saved delete inserted again"
+    )
     func acrossSaves() throws {
         let person = try context.performAndWait {
             let person = context.insert("Person", ["name": "p"])
@@ -142,7 +145,9 @@ import Testing
         #expect(try !store.isStored(first))
     }
 
-    @Test("Registration can be off, groups be made by hand, and no more levels are kept than asked for")
+    @Test(
+        "Registration can be off, groups be made by hand, and no more levels are kept than asked for"
+    )
     func groups() throws {
         try context.performAndWait {
             let item = context.insert("Item", ["p": "0"])
@@ -219,7 +224,9 @@ import Testing
         #expect(Noted.seen.withLock { $0.first } == SnapshotEventType.undoUpdate.rawValue)
     }
 
-    @Test("Random changes undone and redone show what was there, saves between or not", arguments: 1...30)
+    @Test(
+        "Random changes undone and redone show what was there, saves between or not",
+        arguments: 1...30)
     func random(seed: Int) throws {
         var random = SeededGenerator(seed: UInt64(seed))
         let side = GraphSide(context)
