@@ -30,7 +30,7 @@ public final class PersistentContainer: Sendable {
 
     private let state: Mutex<State>
 
-    /// Makes a container whose store is `NAME.sqlite` in ``defaultDirectory``. Nothing is opened yet.
+    /// Makes a container with the store `NAME.sqlite` in ``defaultDirectory``. Nothing is opened yet.
     ///
     /// - Parameters:
     ///   - name: The container's name.

@@ -11,7 +11,7 @@ public struct ContextChanges {
     /// Objects that took values from the store.
     public internal(set) var refreshed: Set<ManagedObject> = []
 
-    /// Those of the refreshed objects whose values and changes were discarded: they are faults.
+    /// Those of the refreshed objects that lost their values and changes: they are faults.
     public internal(set) var invalidated: Set<ManagedObject> = []
     /// Whether the context was reset, and all objects that it had are cut off from it.
     public internal(set) var invalidatesAll = false

@@ -99,6 +99,28 @@ struct ContextSave: ContextPart {
         }
     }
 
+    /// A save's error with the context's own IDs of inserted objects, instead of the request's numbers.
+    func named(_ error: CoordinatorError) -> CoordinatorError {
+        let inserted = insertedInOrder()
+        func object(_ number: Int64) -> ManagedObject? {
+            guard number < 0, number >= -Int64(inserted.count) else { return nil }
+            return inserted[Int(-1 - number)]
+        }
+        var result = error
+        for index in result.failures.indices {
+            guard let number = Int64(result.failures[index].object), let object = object(number)
+            else { continue }
+            result.failures[index].object = object.nameInFailures
+        }
+        for index in result.constraintConflicts.indices {
+            result.constraintConflicts[index].conflictingObjects =
+                result.constraintConflicts[index].conflictingObjects.map {
+                    object($0.row.rawValue)?.objectID ?? $0
+                }
+        }
+        return result
+    }
+
     func operation(
         _ kind: SaveOperation.Kind, _ object: ManagedObject,
         values: [(position: Int, value: PropertyValue)] = [],

@@ -59,7 +59,10 @@ extension ManagedObjectContext {
             completion.finish(SaveCompletion.SavedChanges(self), SaveCompletion.Outcome())
             return nil
         }
-        let result = try persistentStoreCoordinator.save(request)
+        let result: SaveResult
+        do { result = try persistentStoreCoordinator.save(request) } catch let error
+            as CoordinatorError
+        { throw saving.named(error) }
         let saved = SaveCompletion.SavedChanges(self)
         graph.counting.countSave()
         completion.finish(saved, completion.outcome(result, of: saved))

@@ -68,7 +68,7 @@ public final class ManagedObjectContext: @unchecked Sendable {
         settings = Mutex(Settings())
     }
 
-    /// Makes a scratch pad on another context, whose unsaved changes it sees: to any depth. As
+    /// Makes a scratch pad on another context, with that one's unsaved changes: to any depth. As
     /// NSManagedObjectContext with a parent.
     ///
     /// What it reads comes from the parent, and ``save()`` puts its changes among the parent's unsaved

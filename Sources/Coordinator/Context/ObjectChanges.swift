@@ -90,7 +90,7 @@ extension ManagedObjectContext {
         }
     }
 
-    /// Says of a fault whose row is missing whether it becomes a deleted object with null values; else it
+    /// Says of a fault without a row whether it becomes a deleted object with null values; else it
     /// is a ``faultingError``. Called on the context's queue; nil for what
     /// ``shouldDeleteInaccessibleFaults`` says. Usable from any thread.
     public func shouldHandleInaccessibleFault(

@@ -14,7 +14,7 @@ public struct ConstraintConflict: Hashable, Sendable {
     /// Its values; nil where there is none.
     public let databaseSnapshot: [String: PropertyValue]?
     /// The objects of the save that want the key, inserted ones under their temporary identities.
-    public let conflictingObjects: [ManagedObjectID]
+    public internal(set) var conflictingObjects: [ManagedObjectID]
     /// For each of them the values that it had in the store; nil where the store has none of it.
     public let conflictingSnapshots: [[String: PropertyValue]?]
 }

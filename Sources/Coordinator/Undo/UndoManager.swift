@@ -78,7 +78,8 @@ public final class UndoManager: UndoManaging {
     /// - Precondition: A group was begun.
     public func endUndoGrouping() {
         require(
-            depth > 0, "An undo group was ended that was not begun.", at: SourcePlace(#fileID, #line))
+            depth > 0, "An undo group was ended that was not begun.",
+            at: SourcePlace(#fileID, #line))
         depth -= 1
         guard depth == 0, let group = open else { return }
         open = nil

@@ -161,8 +161,8 @@ extension ManagedObjectContext {
     /// used on its queue.
     ///
     /// Each event is a group: a block, or what ``processPendingChanges()`` ends. A save leaves what can
-    /// be undone as it is: an undo after it is a new change, to be saved as others. So an object whose
-    /// delete was saved is inserted again, with a new ID. ``rollback()`` and ``reset()`` forget what was
+    /// be undone as it is: an undo after it is a new change, to be saved as others. So an object is
+    /// inserted again, with a new ID, if its delete was saved. ``rollback()`` and ``reset()`` forget what was
     /// registered. What others have deleted meanwhile stays deleted, and a change of it has nothing to
     /// undo.
     public var undoManager: (any UndoManaging)? {

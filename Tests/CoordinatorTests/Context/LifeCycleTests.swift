@@ -174,7 +174,7 @@ import Testing
         }
     }
 
-    @Test("A handler decides over a fault whose row is missing")
+    @Test("A handler decides over a fault without a row")
     func inaccessible() throws {
         let missing = ManagedObjectID(entityName: "Item", row: RowID(987_654))
         context.shouldHandleInaccessibleFault { _ in false }

@@ -40,7 +40,7 @@ enum GraphChange {
     }
 }
 
-/// A context, whose objects are found by the names that they were inserted with.
+/// A context. Its objects are found by the names that they were inserted with.
 final class GraphSide {
     let context: ManagedObjectContext
     private static let keys = ["Item": "q", "Person": "name", "Tag": "name", "Book": "title"]
