@@ -25,10 +25,11 @@ public final class PersistentContainer: Sendable {
         var coordinator: PersistentStoreCoordinator?
         var viewContext: ManagedObjectContext?
         var classes: [String: ManagedObject.Type] = [:]
-        var isLoading = false
     }
 
     private let state: Mutex<State>
+    /// Held while the store is opened, so that one thread does it and others wait.
+    private let loading = Mutex(())
 
     /// Makes a container with the store `NAME.sqlite` in ``defaultDirectory``. Nothing is opened yet.
     ///
@@ -74,7 +75,7 @@ public final class PersistentContainer: Sendable {
         get { state.withLock(\.description) }
         set {
             let isEarly = state.withLock { state in
-                guard state.coordinator == nil, !state.isLoading else { return false }
+                guard state.coordinator == nil else { return false }
                 state.description = newValue
                 return true
             }
@@ -85,24 +86,18 @@ public final class PersistentContainer: Sendable {
     }
 
     /// Opens the store; makes it, and its folder, where there is none. Blocks while a store of another
-    /// model is migrated. Does nothing where it is open.
+    /// model is migrated, or another thread opens it. Does nothing where it is open.
     ///
     /// - Throws: ``CoordinatorError`` as
     ///   ``PersistentStoreCoordinator/init(storeAt:model:cluster:node:options:)``; then it can be tried
     ///   again.
     public func loadPersistentStores() throws {
-        let description = state.withLock { state -> PersistentStoreDescription? in
-            guard state.coordinator == nil else { return nil }
-            require(
-                !state.isLoading, "The store of \(name) is being loaded by another thread.",
-                at: SourcePlace(#fileID, #line))
-            state.isLoading = true
-            return state.description
+        try loading.withLock { _ in
+            let (coordinator, description) = state.withLock { ($0.coordinator, $0.description) }
+            if coordinator != nil { return }
+            let opened = try open(description)
+            state.withLock { $0.coordinator = opened }
         }
-        guard let description else { return }
-        defer { state.withLock { $0.isLoading = false } }
-        let coordinator = try open(description)
-        state.withLock { $0.coordinator = coordinator }
     }
 
     /// Opens the store beside the caller's task, as ``loadPersistentStores()``.

@@ -13,22 +13,22 @@ struct ChildSave: ContextPart {
         var inserted: [SaveOperation] = []
         var updated: [SaveOperation] = []
         var deleted: [SaveOperation] = []
-        /// The objects as the child has read them, those that were only checked among them. A parent that
-        /// has not read them itself finds by these what others save meanwhile.
-        var bases: [RowSnapshot] = []
         var checked: [ManagedObjectID] = []
     }
 
     /// Saves into the parent.
     ///
     /// - Returns: how the parent shows the objects now.
-    /// - Throws: ``CoordinatorError`` where no identities can be had; then nothing is changed.
+    /// - Throws: ``CoordinatorError`` where no identities can be had, or the parent cannot read; then
+    ///   nothing is changed.
     func save(into parent: ManagedObjectContext) throws -> SaveCompletion.Outcome {
         try IdentityGiver(context: context).giveToInserted()
         let changes = changes()
-        return try parent.shown { shown in
-            ChildSave(context: shown.context).take(changes, of: context)
+        let (outcome, shown) = try parent.shown { shown in
+            try ChildSave(context: shown.context).take(changes, of: context)
         }
+        for object in shown { graph.registry[object.objectID]?.object?.shown = object }
+        return outcome
     }
 
     private func changes() -> Changes {
@@ -63,26 +63,27 @@ struct ChildSave: ContextPart {
             changes.deleted.append(deletion)
         }
         changes.checked = graph.checked.keys.sorted()
-        changes.bases = [graph.updated, graph.deleted, graph.checked].joined().compactMap {
-            _, object in
-            guard let version = object.version, !object.snapshot.isEmpty else { return nil }
-            return RowSnapshot(
-                objectID: object.objectID, version: version, values: object.snapshot,
-                isConflicted: false)
-        }.sorted { $0.objectID < $1.objectID }
         return changes
     }
 
     // MARK: In the parent
 
     /// Takes what a child has changed. To be used in the parent.
-    private func take(_ changes: Changes, of child: ManagedObjectContext) -> SaveCompletion.Outcome
-    {
-        let read = changes.bases.map(read)
-        defer { withExtendedLifetime(read) {} }
+    ///
+    /// - Returns: how its objects are now, and these.
+    private func take(
+        _ changes: Changes, of child: ManagedObjectContext
+    ) throws -> (SaveCompletion.Outcome, [ManagedObject]) {
+        // What cannot be read is not gone: nothing is changed then.
+        let known = (changes.updated + changes.deleted).compactMap { object(of: $0) }
+        try objectRegistry.throwFaultingError()
         for operation in changes.inserted {
-            let type = context.objectClass(of: operation.entity)
-            let object = type.init(entity: operation.entity, insertInto: nil)
+            // Somebody may have a fault of it already.
+            let known = objectRegistry.registered(operation.row, operation.entity)
+            let object =
+                known
+                ?? context.objectClass(of: operation.entity)
+                .init(entity: operation.entity, insertInto: nil)
             object.row = operation.row
             context.take(object)
         }
@@ -103,16 +104,8 @@ struct ChildSave: ContextPart {
         context.tellChildren(
             Set(rows.lazy.map(\.objectID)),
             inserted: Set(changes.inserted.map { objectID(of: $0) }), but: child)
-        return SaveCompletion.Outcome(rows: rows)
-    }
-
-    /// Has the object of a row that the child has read, where the parent has not read it since.
-    private func read(_ base: RowSnapshot) -> ManagedObject {
-        let object = context.object(with: base.objectID)
-        if object.isFault, object.change == .none, !object.isInaccessible {
-            objectRegistry.fill(object, with: base)
-        }
-        return object
+        let inserted = changes.inserted.compactMap { object(of: $0) }
+        return (SaveCompletion.Outcome(rows: rows), inserted + known.filter { !$0.isDeleted })
     }
 
     private func objectID(of operation: SaveOperation) -> ManagedObjectID {

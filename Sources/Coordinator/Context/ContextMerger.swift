@@ -42,6 +42,8 @@ struct ContextMerger: ContextPart {
 
     /// - Parameter affected: nil for whatever is at hand.
     func merge(affected: Set<ManagedObjectID>?, inserted: Set<ManagedObjectID>) {
+        // What others have changed is not to be undone.
+        if graph.undoManager != nil { context.processPendingChanges() }
         objectRegistry.renewGeneration()
         graph.live.noteMerge(affected)
         defer { context.tellChildren(affected, inserted: inserted) }

@@ -13,6 +13,7 @@ extension ManagedObjectContext {
         guard object.managedObjectContext === self, object.change != .inserted,
             object.change != .deleted || mergeChanges
         else { return }
+        if graph.undoManager != nil { processPendingChanges() }
         if mergeChanges, !object.isFault {
             // Never an error: what cannot be read now stays as it was.
             // Where another object is shown in its place, it is gone as one that was deleted.
@@ -82,6 +83,7 @@ extension ManagedObjectContext {
         }
         graph.registry = [:]
         graph.registrySweep = 1024
+        graph.formerRows = [:]
         graph.inserted = [:]
         graph.updated = [:]
         graph.deleted = [:]
@@ -125,6 +127,7 @@ extension ManagedObjectContext {
             graph.event.refreshed.insert(object)
             restored.append(object)
         }
+        graph.formerRows = [:]
         graph.inserted = [:]
         graph.updated = [:]
         graph.deleted = [:]

@@ -127,7 +127,8 @@ struct DeletePropagation: ContextPart {
             else { return false }
             return true
         }
-        if faults.count < 2 { return }
+        // A parent is asked for each as it fires.
+        if faults.count < 2 || context.parent != nil { return }
         for start in stride(from: 0, to: faults.count, by: Self.batchSize) {
             let part = faults[start..<min(start + Self.batchSize, faults.count)]
             let batch = FaultBatch(part.map(\.objectID))

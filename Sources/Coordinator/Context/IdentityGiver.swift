@@ -33,6 +33,15 @@ struct IdentityGiver: ContextPart {
         }
         graph.columnDeltas = renamed(graph.columnDeltas, permanent)
         graph.linkDeltas = renamed(graph.linkDeltas, permanent)
+        func replaced(
+            _ noted: [(object: ManagedObject, values: [PropertyValue])]
+        ) -> [(object: ManagedObject, values: [PropertyValue])] {
+            noted.map { ($0.object, ManagedObject.replacing(permanent, in: $0.values)) }
+        }
+        graph.before = replaced(graph.before)
+        graph.toldBefore = replaced(graph.toldBefore)
+        graph.undoNotes.before = replaced(graph.undoNotes.before)
+        graph.formerRows.merge(permanent) { _, new in new }
         graph.live.noteSave(waiting, waiting.map(\.objectID))
     }
 
@@ -62,6 +71,15 @@ struct IdentityGiver: ContextPart {
 }
 
 extension ManagedObject {
+    fileprivate static func replacing(
+        _ identities: [RowID: RowID], in values: [PropertyValue]
+    ) -> [PropertyValue] {
+        values.map { value in
+            guard case .reference(let row) = value, let row = identities[row] else { return value }
+            return .reference(row)
+        }
+    }
+
     /// Replaces identities that its to-ones have by others.
     func replaceReferences(_ identities: [RowID: RowID]) {
         if identities.isEmpty { return }

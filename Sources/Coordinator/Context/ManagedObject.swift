@@ -181,7 +181,8 @@ open class ManagedObject {
     open func prepareForDeletion() {}
 
     /// Called when the object is put back to values it had, or takes values of the store: by an undo, a
-    /// rollback, a refresh, or a merge policy. Assignments made here do not make it dirty.
+    /// rollback, a refresh, or a merge policy. Assignments made here do not make it dirty; only
+    /// attributes may be assigned.
     open func awake(fromSnapshotEvents events: SnapshotEventType) {}
 
     /// Called before the object becomes a fault again, with its values still in place.

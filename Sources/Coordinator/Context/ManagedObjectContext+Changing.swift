@@ -85,6 +85,7 @@ extension ManagedObjectContext {
         }
         if object.change == .inserted {
             graph.inserted[object.objectID] = object
+            graph.mayHaveTemporaries = true
         } else if object.hasPersistentChangedValues {
             object.change = .updated
             graph.updated[object.objectID] = object

@@ -12,7 +12,7 @@ extension ManagedObjectContext {
         let place = SourcePlace(file, line)
         confine("object(with:)", at: place)
         if let object = graph.registry[objectID]?.object { return object }
-        if let named = parent?.permanentID(for: objectID) { return self.object(with: named) }
+        if let named = permanentID(for: objectID) { return self.object(with: named) }
         require(
             !objectID.isTemporaryID,
             "\(objectID) is temporary, and this context does not have it.", at: place)
@@ -22,7 +22,10 @@ extension ManagedObjectContext {
     /// The object of that ID if the context has it; never reads. To be used on its queue.
     public func registeredObject(for objectID: ManagedObjectID) -> ManagedObject? {
         confine()
-        return graph.registry[objectID]?.object
+        if let object = graph.registry[objectID]?.object { return object }
+        return graph.formerRows[objectID.row].flatMap {
+            graph.registry[ManagedObjectID(entityName: objectID.entityName, row: $0)]?.object
+        }
     }
 
     /// The object of that ID, realised. To be used on its queue.
@@ -31,7 +34,9 @@ extension ManagedObjectContext {
     ///   object is deleted here; whatever reading throws.
     public func existingObject(with objectID: ManagedObjectID) throws -> ManagedObject {
         confine()
-        if let named = parent?.permanentID(for: objectID) { return try existingObject(with: named) }
+        if graph.registry[objectID]?.object == nil, let named = permanentID(for: objectID) {
+            return try existingObject(with: named)
+        }
         guard let entity = managedObjectModel.entity(named: objectID.entityName) else {
             throw CoordinatorError(.objectNotFound, "There is no entity \(objectID.entityName).")
         }

@@ -43,9 +43,25 @@ extension ManagedObjectContext {
     ///
     /// - Throws: What the block throws.
     public func performAndWait<Result>(_ block: () throws -> Result) rethrows -> Result {
-        if isOnQueue { return try block() }
+        if isOnQueue { return try isInBlock ? block() : runEvent(block) }
+        // Within a child's block the system does not tell that the caller is on the main queue.
+        let main = mainAncestor
+        if let main, main.isOnQueue, !main.isInBlock {
+            main.owner.store(Self.currentThread, ordering: .relaxed)
+            defer { main.owner.store(0, ordering: .relaxed) }
+            return try queue.sync { try runEvent(block) }
+        }
         return try queue.sync { try runEvent(block) }
     }
+
+    /// The outermost parent, if it is of the main queue.
+    private var mainAncestor: ManagedObjectContext? {
+        var outermost = self
+        while let parent = outermost.parent { outermost = parent }
+        return outermost.usesMainQueue ? outermost : nil
+    }
+
+    private var isInBlock: Bool { owner.load(ordering: .relaxed) == Self.currentThread }
 
     /// Whether the caller is inside a block of this context.
     ///
@@ -53,8 +69,7 @@ extension ManagedObjectContext {
     /// whether a nested wait began on it. Relaxed order suffices: a thread can read its own
     /// number there only if it wrote it.
     var isOnQueue: Bool {
-        if owner.load(ordering: .relaxed) == Self.currentThread { return true }
-        return usesMainQueue && MainQueue.isCurrent
+        isInBlock || usesMainQueue && MainQueue.isCurrent
     }
 
     private static var currentThread: UInt { UInt(pthread_self()) }

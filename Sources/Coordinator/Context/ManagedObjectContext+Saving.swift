@@ -37,12 +37,14 @@ extension ManagedObjectContext {
             "A context with a parent saves into it: a save ID, and resolving conflicts, are for the "
                 + "save of the outermost parent.", at: SourcePlace(#fileID, #line))
         try objectRegistry.throwFaultingError()
+        deletes.propagateDeletes()
         processPendingChanges()
         deletes.propagateDeletes()
         try saving.callWillSave()
         try objectRegistry.throwFaultingError()
         guard hasChanges || !graph.checked.isEmpty else { return nil }
         for (_, handler) in observers.withLock({ $0.willSave }) { handler(self) }
+        deletes.propagateDeletes()
         processPendingChanges()
         deletes.propagateDeletes()
         try ContextValidation(context: self).validate()

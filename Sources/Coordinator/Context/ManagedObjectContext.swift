@@ -81,8 +81,9 @@ public final class ManagedObjectContext: @unchecked Sendable {
     /// its own: it reads by that of its outermost parent.
     ///
     /// Threading: a child has a queue of its own, and waits for the parent's where it reads or
-    /// saves. A block of the parent may call ``performAndWait(_:)`` of a child, but must not wait for
-    /// it otherwise.
+    /// saves. A block of the parent may call ``performAndWait(_:)`` of a child that has nothing else to
+    /// do, such as merging by itself; it must not wait for a child otherwise, for each would wait for
+    /// the other.
     ///
     /// - Parameters:
     ///   - parent: kept alive by the child.

@@ -7,6 +7,7 @@ final class ObjectExtras {
     var isDeletedByRule = false
     var transients: [String: PropertyValue] = [:]
     var memberBases: [String: Set<ManagedObjectID>] = [:]
+    var shown: ManagedObject?
 }
 
 extension ManagedObject {
@@ -21,6 +22,13 @@ extension ManagedObject {
     var assigned: PositionSet {
         get { extras?.assigned ?? [] }
         set { if extras != nil || !newValue.isEmpty { madeExtras.assigned = newValue } }
+    }
+
+    /// The parent's object that it was read from. It is kept in use, as the parent tells by it what others
+    /// save meanwhile.
+    var shown: ManagedObject? {
+        get { extras?.shown }
+        set { if extras != nil || newValue != nil { madeExtras.shown = newValue } }
     }
 
     /// Notes that an inserted object was given a value.

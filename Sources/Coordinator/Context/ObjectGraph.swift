@@ -11,6 +11,8 @@ final class ObjectGraph {
     var isInEvent = false
     /// Whether the parent's classes are yet to be taken.
     var awaitsClasses = false
+    /// The permanent rows of objects that are still inserted, by their temporary ones.
+    var formerRows: [RowID: RowID] = [:]
     /// Whether there may be inserted objects with temporary IDs.
     var mayHaveTemporaries = false
     var inserted: [ManagedObjectID: ManagedObject] = [:]

@@ -108,7 +108,9 @@ struct ObjectRegistry: ContextPart {
     /// The one object of a row that was read, realised.
     func object(for row: CachedRow) -> ManagedObject {
         let object = fault(for: row)
-        if object.isFault, object.change == .none { fill(object, with: row.snapshot) }
+        if object.isFault, object.change == .none {
+            if context.parent == nil { fill(object, with: row.snapshot) } else { fire(object) }
+        }
         return object
     }
 
@@ -136,6 +138,7 @@ struct ObjectRegistry: ContextPart {
         object.assigned = []
         object.nullified = []
         object.memberBases = [:]
+        object.shown = nil
         object.source = .none
         object.isFault = true
         object.isInaccessible = false
@@ -152,6 +155,7 @@ struct ObjectRegistry: ContextPart {
         graph.registry[object.objectID] = nil
         object.change = .none
         object.memberBases = [:]
+        object.shown = nil
         object.source = .none
         object.managedObjectContext = nil
     }

@@ -204,7 +204,7 @@ struct PendingFetch: ContextPart {
         if request.fetchLimit > 0 { whole.fetchLimit = 0 }
         if request.fetchOffset > 0 { whole.fetchOffset = 0 }
         let stored = try baseCount(whole, without: others.union(changed), at: question.moment)
-        let rest = max(0, stored + pending - request.fetchOffset)
+        let rest = max(0, stored + pending - max(0, request.fetchOffset))
         return request.fetchLimit > 0 ? min(rest, request.fetchLimit) : rest
     }
 
@@ -337,7 +337,10 @@ struct PendingFetch: ContextPart {
                 limit; a fetchBatchSize would read them as they are touched
                 """)
         }
-        if request.fetchBatchSize > 0 { batch(objects, request.fetchBatchSize) }
+        // A parent is asked for each fault as it fires.
+        if request.fetchBatchSize > 0, context.parent == nil {
+            batch(objects, request.fetchBatchSize)
+        }
         try Prefetcher(context: context).keep(
             request.relationshipKeyPathsForPrefetching, along: objects,
             of: context.entityNamed(request.entityName))

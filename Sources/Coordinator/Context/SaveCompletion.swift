@@ -167,6 +167,7 @@ struct SaveCompletion: ContextPart {
             object.row = objectID.row
             objectRegistry.register(object)
         }
+        graph.formerRows = [:]
         graph.inserted = [:]
         graph.updated = [:]
         graph.deleted = [:]

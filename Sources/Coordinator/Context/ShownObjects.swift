@@ -5,14 +5,22 @@ import Synchronization
 struct ShownObjects: ContextPart {
     let context: ManagedObjectContext
 
-    /// An object's values; nil where there is none, or it is deleted here. It may be another that is
+    /// An object, realised; nil where there is none, or it is deleted here. It may be another that is
     /// shown in its place.
-    func row(_ row: RowID, of entity: ManagedObjectModel.Entity) throws -> RowSnapshot? {
+    func object(_ row: RowID, of entity: ManagedObjectModel.Entity) throws -> ManagedObject? {
         if let object = objectRegistry.registered(row, entity) {
             if object.isDeleted { return nil }
-            if !object.isFault { return snapshot(of: object) }
+            if !object.isFault { return object }
         }
-        return try objectRegistry.row(row, of: entity)?.snapshot
+        guard let found = try objectRegistry.row(row, of: entity) else { return nil }
+        let object = objectRegistry.object(for: found)
+        try objectRegistry.throwFaultingError()
+        return object.isDeleted || object.isFault ? nil : object
+    }
+
+    /// The same object's values.
+    func row(_ row: RowID, of entity: ManagedObjectModel.Entity) throws -> RowSnapshot? {
+        try object(row, of: entity).map(snapshot)
     }
 
     /// The values of an object that is realised.
@@ -52,6 +60,9 @@ extension ManagedObjectContext {
     func permanentID(for objectID: ManagedObjectID) -> ManagedObjectID? {
         guard objectID.isTemporaryID else { return nil }
         return performAndWait {
+            if let row = graph.formerRows[objectID.row] {
+                return ManagedObjectID(entityName: objectID.entityName, row: row)
+            }
             guard let object = graph.registry[objectID]?.object else {
                 return parent?.permanentID(for: objectID)
             }

@@ -123,6 +123,24 @@ extension ObjectRegistry {
     ///
     /// - Throws: ``CoordinatorError`` `objectNotFound` where the row is gone; whatever reading throws.
     func fulfill(_ object: ManagedObject) throws {
+        if let parent = context.parent {
+            graph.counting.countFault(isHit: true)
+            let found =
+                try object.isInaccessible
+                ? nil
+                : parent.shown { shown in
+                    try shown.object(object.row, of: object.entity).map {
+                        ($0, shown.snapshot(of: $0))
+                    }
+                }
+            guard let (shown, row) = found, row.objectID == object.objectID else {
+                markInaccessible(object)
+                throw missing(object.objectID)
+            }
+            fill(object, with: row)
+            object.shown = shown
+            return
+        }
         if case .batch(let batch) = object.source { try load(batch) }
         if case .row(let row) = object.source, isUsable(row) {
             graph.counting.countFault(isHit: true)

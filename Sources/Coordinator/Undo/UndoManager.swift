@@ -113,10 +113,12 @@ public final class UndoManager: UndoManaging {
     /// Forgets all.
     public func removeAllActions() { (done, undone, open) = ([], [], open.map { _ in [] }) }
 
-    /// Takes the last group back; does nothing where there is none.
+    /// Takes the last group back; does nothing where there is none. A single group that is open ends.
+    /// Of a context use ``ManagedObjectContext/undo()``, which ends the event first.
     ///
-    /// - Precondition: No group is open.
+    /// - Precondition: No group is open in another.
     public func undo() {
+        if depth == 1, work == .none { endUndoGrouping() }
         requireNoGroup("undo()")
         guard work == .none, let group = done.popLast() else { return }
         run(group, .undoing)

@@ -11,7 +11,8 @@ public protocol UndoManaging: AnyObject {
         withTarget target: Target, handler: @escaping (Target) -> Void)
     /// Forgets all that was registered for a target.
     func removeAllActions(withTarget target: Any)
-    /// Takes the last group back.
+    /// Takes the last group back. Of a context use ``ManagedObjectContext/undo()``, which ends the event
+    /// first.
     func undo()
     /// Does again what was taken back last.
     func redo()

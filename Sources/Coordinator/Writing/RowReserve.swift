@@ -29,7 +29,9 @@ extension PersistentStoreCoordinator {
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be written.
     func reserveRows(_ count: Int) throws -> [RowID] {
-        try rowReserve.take(count) { count in
+        // Identities of a former life of the node are known once it takes saves.
+        if let savingRefusal = try savingRefusal { throw savingRefusal }
+        return try rowReserve.take(count) { count in
             try maintainBlocking { engine in engine.reserveRows(count) }
         }
     }

@@ -27,6 +27,14 @@ import Testing
         return container
     }
 
+    private func countNow(_ context: ManagedObjectContext) throws -> Int {
+        try context.performAndWait { try context.count(for: FetchRequest("Item")) }
+    }
+
+    private func insertNow(_ context: ManagedObjectContext) {
+        context.performAndWait { _ = context.insert("Item") }
+    }
+
     private func remove() { try? FileManager.default.removeItem(at: folder) }
 
     @Test("A store is made with its folder, and its objects are there the next time")
@@ -47,6 +55,17 @@ import Testing
         }
         #expect(values == ["kept"])
         second.close()
+    }
+
+    @Test("Tasks that load at the same time wait for one that does it")
+    func loadsTogether() async throws {
+        defer { remove() }
+        let container = try container()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<8 { group.addTask { try await container.loadPersistentStores() } }
+            try await group.waitForAll()
+        }
+        container.close()
     }
 
     @Test("Its name is that of the file, in the folder for data")
@@ -139,6 +158,13 @@ import Testing
         }
         #expect(items.allSatisfy { $0["q"] as String? == "background" })
         let child = ManagedObjectContext(parent: context)
+        context.insert("Item")
+        let together = try countNow(child)
+        #expect(together == 3)
+        let before = heard.withLock { $0 }
+        insertNow(context)
+        #expect(heard.withLock { $0 } > before)
+        context.rollback()
         let count = try await child.perform { try child.count(for: FetchRequest("Item")) }
         #expect(count == 2)
         container.close()

@@ -324,6 +324,121 @@ import Testing
         #expect(try store.storedReference(item.objectIDOnQueue(child), "owner") == .null)
     }
 
+    @Test(
+        "A child that keeps its object saves again and again without a conflict", arguments: [0, 1])
+    func savesAgain(stored: Int) throws {
+        let id = stored == 1 ? try store.insert("Item", ["p": "0"]) : nil
+        let object = try child.performAndWait {
+            try id.map { try child.existingObject(with: $0) } ?? child.insert("Item", ["p": "0"])
+        }
+        for number in 1...3 {
+            try child.performAndWait {
+                object["p"] = "\(number)"
+                try child.save()
+            }
+            try root.performAndWait { try root.save() }
+        }
+        let saved = child.performAndWait { object.objectID }
+        #expect(try store.stored(saved, "p") == "3")
+        // The root's own save is none of others either.
+        try root.performAndWait {
+            try root.existingObject(with: saved)["q"] = "root's"
+            try root.save()
+        }
+        try child.performAndWait {
+            object["p"] = "4"
+            try child.save()
+        }
+        try root.performAndWait { try root.save() }
+        #expect(try store.stored(saved, "p") == "4")
+        #expect(try store.stored(saved, "q") == "root's")
+    }
+
+    @Test("What the parent rolls back under a child's edit does not come back with it")
+    func rolledBack() throws {
+        let id = try store.insert("Item", ["p": "0"])
+        try root.performAndWait { try root.existingObject(with: id)["p"] = "unsaved" }
+        let object = try child.performAndWait { try child.existingObject(with: id) }
+        root.performAndWait { root.rollback() }
+        try child.performAndWait {
+            object["q"] = "child's"
+            try child.save()
+        }
+        try root.performAndWait {
+            let object = try root.existingObject(with: id)
+            #expect(object["p"] == "0")
+            #expect(object.committedValues()["p"] == .string("0"))
+            try root.save()
+        }
+        #expect(try store.stored(id, "p") == "0")
+        #expect(try store.stored(id, "q") == "child's")
+    }
+
+    @Test("What the parent has dropped, or deleted and saved, is deleted in the child too")
+    func droppedInParent() throws {
+        let stored = try store.insert("Item", ["p": "0"])
+        let new = root.performAndWait { root.insert("Item", ["p": "new"]) }
+        let newID = root.performAndWait { new.objectID }
+        let (first, second) = try child.performAndWait {
+            let found = (
+                child.object(with: newID), try child.existingObject(with: stored)
+            )
+            found.0["q"] = "child's"
+            found.1["q"] = "child's"
+            return found
+        }
+        try root.performAndWait {
+            root.delete(new)
+            root.delete(try root.existingObject(with: stored))
+            try root.save()
+        }
+        try child.performAndWait {
+            try child.save()
+            #expect(first.managedObjectContext == nil)
+            #expect(second.managedObjectContext == nil)
+        }
+        try root.performAndWait {
+            #expect(!root.hasChanges)
+            try root.save()
+        }
+        #expect(try !store.isStored(stored))
+    }
+
+    @Test("A parent that had a fault of an object uses it when the child saves the object")
+    func oneInstance() throws {
+        let id = try child.performAndWait {
+            let item = child.insert("Item", ["p": "child's"])
+            try child.obtainPermanentIDs(for: [item])
+            return item.objectID
+        }
+        let early = root.performAndWait { root.object(with: id) }
+        try child.performAndWait { try child.save() }
+        root.performAndWait {
+            #expect(root.object(with: id) === early)
+            #expect(early["p"] == "child's")
+        }
+    }
+
+    @Test("A temporary ID finds its object until it is saved, whoever gave the permanent one")
+    func formerIDs() throws {
+        let (item, temporary) = root.performAndWait {
+            let item = root.insert("Item", ["p": "new"])
+            return (item, item.objectID)
+        }
+        _ = try names(child)
+        try root.performAndWait { () throws in
+            #expect(root.object(with: temporary) === item)
+            #expect(try root.existingObject(with: temporary) === item)
+            #expect(root.registeredObject(for: temporary) === item)
+        }
+        child.performAndWait { #expect(child.object(with: temporary)["p"] == "new") }
+        root.performAndWait {
+            root.delete(item)
+            root.insert(item)
+        }
+        #expect(try names(child) == ["new"])
+    }
+
     @Test("Delete rules are carried out in the parent too, on what the child has not seen")
     func cascades() throws {
         let person = try store.insert("Person", ["name": "p"])

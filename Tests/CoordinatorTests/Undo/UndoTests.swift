@@ -145,6 +145,74 @@ import Testing
         #expect(try !store.isStored(first))
     }
 
+    @Test("What others have saved is not undone")
+    func mergedMeanwhile() throws {
+        let id = try store.insert("Item", ["p": "p0", "q": "q0"])
+        try context.performAndWait {
+            let item = try context.existingObject(with: id)
+            item["p"] = "mine"
+            try store.update(id, "q", "theirs")
+            context.mergeChanges(fromContextDidSave: ContextDidSave(updated: [id]))
+            context.undo()
+            #expect(item["p"] == "p0")
+            #expect(item["q"] == "theirs")
+            item["p"] = "mine"
+            try store.update(id, "q", "again")
+            context.refresh(item, mergeChanges: true)
+            context.undo()
+            #expect(item["q"] == "again")
+            try context.save()
+        }
+        #expect(try store.stored(id, "q") == "again")
+    }
+
+    @Test("A relationship outlives that its object gets a permanent ID within an event")
+    func identities() throws {
+        try context.performAndWait {
+            let person = context.insert("Person", ["name": "p"])
+            let item = context.insert("Item", ["p": "0"])
+            item.setRelatedObject(person, forKey: "owner")
+            context.processPendingChanges()
+            item["p"] = "1"
+            try context.obtainPermanentIDs(for: [person])
+            #expect(item.changedValuesForCurrentEvent() == ["p": .string("0")])
+            context.undo()
+            #expect(item["p"] == "0")
+            #expect(item.relatedObject(forKey: "owner") === person)
+        }
+    }
+
+    @Test("A delete is one group, where its rules wait for the save too")
+    func lateRules() throws {
+        context.propagatesDeletesAtEndOfEvent = false
+        try context.performAndWait {
+            let person = context.insert("Person", ["name": "p"])
+            let item = context.insert("Item", ["p": "0"])
+            item.setRelatedObject(person, forKey: "owner")
+            try context.save()
+            manager.removeAllActions()
+            context.delete(person)
+            try context.save()
+            #expect(manager.undoCount == 1)
+            context.undo()
+            #expect(item.relatedObject(forKey: "owner") === person)
+        }
+    }
+
+    @Test("Undo ends a single group that is open")
+    func openGroup() throws {
+        try context.performAndWait {
+            let item = context.insert("Item", ["p": "0"])
+            try context.save()
+            manager.removeAllActions()
+            manager.beginUndoGrouping()
+            item["p"] = "1"
+            context.undo()
+            #expect(item["p"] == "0")
+            #expect(manager.groupingLevel == 0)
+        }
+    }
+
     @Test(
         "Registration can be off, groups be made by hand, and no more levels are kept than asked for"
     )
