@@ -44,5 +44,16 @@ case "relationship":
     context.performAndWait { note.setRelatedObject(note, forKey: "folder") }
 case "derived": context.performAndWait { note["search"] = "x" }
 case "queue": note["title"] = "x"
+case "generation":
+    let child = ManagedObjectContext(parent: context)
+    child.performAndWait { child.setQueryGeneration(from: .current) }
+case "option":
+    let child = ManagedObjectContext(parent: context)
+    try child.performAndWait { _ = try child.save(SaveOptions(saveID: "x")) }
+case "foreign":
+    let other = ManagedObjectContext(coordinator)
+    let id = context.performAndWait { note.objectID }
+    _ = other.performAndWait { other.object(with: id) }
+case "group": context.performAndWait { UndoManager().endUndoGrouping() }
 default: exit(2)
 }

@@ -26,16 +26,19 @@ extension ManagedObjectContext {
     /// its objects are faults afterwards. An inserted object belongs to no context if the answer
     /// does not say what became of it.
     ///
+    /// - Precondition: A context with a parent gives no save ID, and resolves nothing.
     /// - Returns: the transaction, for which acknowledgements of other nodes can be awaited; nil
     ///   where there was nothing to save.
     /// - Throws: as ``save()``.
     @discardableResult
-    public func save(_ options: SaveOptions) throws -> Dot? {
+    public func save(
+        _ options: SaveOptions, file: StaticString = #fileID, line: UInt = #line
+    ) throws -> Dot? {
         confine()
         require(
             parent == nil || options.saveID == nil && !options.resolvesConflicts,
             "A context with a parent saves into it: a save ID, and resolving conflicts, are for the "
-                + "save of the outermost parent.", at: SourcePlace(#fileID, #line))
+                + "save of the outermost parent.", at: SourcePlace(file, line))
         try objectRegistry.throwFaultingError()
         deletes.propagateDeletes()
         processPendingChanges()

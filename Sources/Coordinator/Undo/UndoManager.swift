@@ -60,10 +60,10 @@ public final class UndoManager: UndoManaging {
     /// Takes one ``disableUndoRegistration()`` back.
     ///
     /// - Precondition: Registration is disabled.
-    public func enableUndoRegistration() {
+    public func enableUndoRegistration(file: StaticString = #fileID, line: UInt = #line) {
         require(
             disabled > 0, "Undo registration was enabled without having been disabled.",
-            at: SourcePlace(#fileID, #line))
+            at: SourcePlace(file, line))
         disabled -= 1
     }
 
@@ -76,10 +76,9 @@ public final class UndoManager: UndoManaging {
     /// Ends the group that was begun last.
     ///
     /// - Precondition: A group was begun.
-    public func endUndoGrouping() {
+    public func endUndoGrouping(file: StaticString = #fileID, line: UInt = #line) {
         require(
-            depth > 0, "An undo group was ended that was not begun.",
-            at: SourcePlace(#fileID, #line))
+            depth > 0, "An undo group was ended that was not begun.", at: SourcePlace(file, line))
         depth -= 1
         guard depth == 0, let group = open else { return }
         open = nil
