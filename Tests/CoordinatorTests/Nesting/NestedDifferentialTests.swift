@@ -6,7 +6,7 @@ import Testing
 /// A chain of contexts does what one context does: the same random changes are made in the innermost of
 /// four and in a single one, and what they show and save is the same.
 @Suite struct NestedDifferentialTests {
-    @Test("Four contexts, one in another, show and save what a single one does", arguments: 1...40)
+    @Test("Four contexts, one in another, show and save what a single one does", arguments: 1...16)
     func sameAsOne(seed: Int) throws {
         var random = SeededGenerator(seed: UInt64(seed))
         let (chainStore, flatStore) = (try TestStore(), try TestStore())
