@@ -76,7 +76,10 @@ extension ManagedObject {
     }
 
     func checkModel(_ value: PropertyValue, forKey key: String) throws {
-        guard let position = entity.position(of: key),
+        let hint = managedObjectContext?.graph.validatedPosition ?? 0
+        // Nearly always it is the one that the save is at: to find it by its name costs more.
+        let isHinted = hint < entity.properties.count && entity.properties[hint].name == key
+        guard let position = isHinted ? hint : entity.position(of: key),
             let failure = ValueValidation.failure(
                 value, of: entity.properties[position], object: nameInFailures)
         else { return }
@@ -85,19 +88,22 @@ extension ManagedObject {
 
     func validateProperties(all: Bool) throws {
         guard let context = usableContext() else { return }
-        let saving = context.saving
-        let changed = changedPositions()
+        let properties = entity.properties
+        let positions = all ? Array(properties.indices) : changedPositions()
+        let mayBeNullified = !nullified.isEmpty
         var failures: [ValidationFailure] = []
-        for position in all ? Array(entity.properties.indices) : changed
-        where position < values.count && !saving.isNullified(position, of: self) {
-            var value = values[position]
+        for position in positions where position < values.count {
+            if mayBeNullified, context.saving.isNullified(position, of: self) { continue }
+            let given = values[position]
+            var value = given
+            context.graph.validatedPosition = position
             do {
-                try validateValue(&value, forKey: entity.properties[position].name)
+                try validateValue(&value, forKey: properties[position].name)
             } catch let failure as ValidationFailure {
                 failures.append(failure)
                 continue
             }
-            if value != values[position] { write(value, position) }
+            if value != given { write(value, position) }
         }
         if let first = failures.first {
             throw failures.count == 1 ? first : CoordinatorError.validation(failures) as any Error
