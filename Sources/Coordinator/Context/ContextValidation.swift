@@ -76,10 +76,14 @@ extension ManagedObject {
     }
 
     func checkModel(_ value: PropertyValue, forKey key: String) throws {
-        let hint = managedObjectContext?.graph.validatedPosition ?? 0
-        // Nearly always it is the one that the save is at: to find it by its name costs more.
-        let isHinted = hint < entity.properties.count && entity.properties[hint].name == key
-        guard let position = isHinted ? hint : entity.position(of: key),
+        // Nearly always it is the property that the save is at, and has no bounds.
+        if let asked = managedObjectContext?.graph.validated, asked.entity === entity,
+            !value.isNull, entity.properties[asked.position].name == key,
+            Validation.fits(value, type: asked.type)
+        {
+            return
+        }
+        guard let position = entity.position(of: key),
             let failure = ValueValidation.failure(
                 value, of: entity.properties[position], object: nameInFailures)
         else { return }
@@ -90,13 +94,15 @@ extension ManagedObject {
         guard let context = usableContext() else { return }
         let properties = entity.properties
         let positions = all ? Array(properties.indices) : changedPositions()
+        let types = context.persistentStoreCoordinator.catalog.table(entity.name).plainTypes
         let mayBeNullified = !nullified.isEmpty
+        defer { context.graph.validated = nil }
         var failures: [ValidationFailure] = []
         for position in positions where position < values.count {
             if mayBeNullified, context.saving.isNullified(position, of: self) { continue }
             let given = values[position]
             var value = given
-            context.graph.validatedPosition = position
+            context.graph.validated = types[position].map { (entity, position, $0) }
             do {
                 try validateValue(&value, forKey: properties[position].name)
             } catch let failure as ValidationFailure {

@@ -7,8 +7,8 @@ final class ObjectGraph {
     /// How large the registry may grow before entries of objects that are gone are swept out.
     var registrySweep = 1024
     var classes: [String: ManagedObject.Type]
-    /// Where a save is among the properties of an object that it asks.
-    var validatedPosition = 0
+    /// The property that a save asks an object for, with its type, if that is all its rules.
+    var validated: (entity: ManagedObjectModel.Entity, position: Int, type: AttributeType)?
     /// Whether changes are processed at the end of what runs now.
     var isInEvent = false
     /// Whether the parent's classes are yet to be taken.
