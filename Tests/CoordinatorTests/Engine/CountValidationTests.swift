@@ -173,4 +173,28 @@ struct CountValidationTests {
         try exchange(one, two)
         #expect(try one.conflicts().isEmpty)
     }
+
+    @Test(
+        "An optional to-many may be empty whatever its least count, and may not have fewer otherwise"
+    )
+    func emptyOptional() throws {
+        let model = try ManagedObjectModel(entities: [
+            EntityDescription(
+                "Team",
+                relationships: [
+                    .init(
+                        "players", to: "Player", inverse: "team", isToMany: true, minimumCount: 2)
+                ]),
+            EntityDescription(
+                "Player", relationships: [.init("team", to: "Team", inverse: "players")]),
+        ])
+        let (store, context) = try TestStore.withContext(model)
+        _ = try store.insert("Team")
+        let error = context.performAndWait {
+            let player = context.insert("Player")
+            player.setRelatedObject(context.insert("Team"), forKey: "team")
+            return #expect(throws: CoordinatorError.self) { try context.save() }
+        }
+        #expect(error?.number == 1_580)
+    }
 }
