@@ -26,7 +26,9 @@ struct ContextSave: ContextPart {
 
     // MARK: The request
 
-    func saveRequest(_ options: SaveOptions) -> SaveRequest {
+    func saveRequest(
+        _ options: SaveOptions, policy: MergePolicy, _ settled: SettledConflicts
+    ) -> SaveRequest {
         var operations: [SaveOperation] = []
         for object in insertedInOrder() {
             operations.append(
@@ -55,14 +57,16 @@ struct ContextSave: ContextPart {
         for object in context.sorted(graph.checked) where object.change == .none {
             operations.append(operation(.check, object))
         }
-        number(&operations)
-        let settings = context.settings.withLock { ($0.mergePolicy, $0.transactionAuthor, $0.name) }
+        let numbers = number(&operations)
+        let settings = context.settings.withLock { ($0.transactionAuthor, $0.name) }
         if options.resolvesConflicts {
             for index in operations.indices { operations[index].resolves = true }
         }
-        return SaveRequest(
-            operations: operations, mergePolicy: settings.0, author: settings.1,
-            contextName: settings.2, saveID: options.saveID, isBulk: options.isBulk)
+        var request = SaveRequest(
+            operations: operations, mergePolicy: policy, author: settings.0,
+            contextName: settings.1, saveID: options.saveID, isBulk: options.isBulk)
+        if !settled.isEmpty { request.settled = settled.renamed(numbers) }
+        return request
     }
 
     /// The inserted objects, the first inserted first: permanent IDs were given in that order, and
@@ -76,7 +80,9 @@ struct ContextSave: ContextPart {
     /// Names the inserts of a request by -1, -2 and so on, in their order: a save that is repeated, by
     /// another context too, names them alike. The planner gives permanent identities to those that have
     /// them already.
-    private func number(_ operations: inout [SaveOperation]) {
+    ///
+    /// - Returns: the numbers.
+    private func number(_ operations: inout [SaveOperation]) -> [RowID: RowID] {
         var numbers: [RowID: RowID] = [:]
         for index in operations.indices.prefix(while: { operations[$0].kind == .insert }) {
             let row = operations[index].row
@@ -84,7 +90,7 @@ struct ContextSave: ContextPart {
             if row.rawValue > 0 { operations[index].reservedRow = row }
             operations[index].row = RowID(-Int64(index) - 1)
         }
-        if numbers.isEmpty { return }
+        if numbers.isEmpty { return numbers }
         for index in operations.indices {
             for place in operations[index].values.indices {
                 guard case .reference(let row) = operations[index].values[place].value,
@@ -97,6 +103,7 @@ struct ContextSave: ContextPart {
                     operations[index].relationships[place].members.map { numbers[$0] ?? $0 }
             }
         }
+        return numbers
     }
 
     /// A save's error with the context's own IDs of inserted objects, instead of the request's numbers.

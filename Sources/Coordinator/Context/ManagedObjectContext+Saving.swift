@@ -15,7 +15,8 @@ extension ManagedObjectContext {
     /// - Throws: ``CoordinatorError``, and the context stays as it was: `mergeConflict` and
     ///   `constraintConflict` with ``CoordinatorError/conflicts``, `validationFailed` with
     ///   ``CoordinatorError/failures``, `deleteDenied`, `limitExceeded` for more than
-    ///   ``SaveRequest/Bounds/operations`` objects, and what the store reports.
+    ///   ``SaveRequest/Bounds/operations`` objects, and what the store reports; what a policy of
+    ///   one's own throws.
     public func save() throws { try save(SaveOptions()) }
 
     /// The same, with a name to repeat it by, or with the word that it resolves conflicts
@@ -35,6 +36,9 @@ extension ManagedObjectContext {
         _ options: SaveOptions, file: StaticString = #fileID, line: UInt = #line
     ) throws -> Dot? {
         confine()
+        require(
+            graph.settled == nil, "A merge policy must not save the context that asks it.",
+            at: SourcePlace(file, line))
         require(
             parent == nil || options.saveID == nil && !options.resolvesConflicts,
             "A context with a parent saves into it: a save ID, and resolving conflicts, are for the "
@@ -59,15 +63,10 @@ extension ManagedObjectContext {
             completion.finish(saved, outcome)
             return nil
         }
-        let request = saving.saveRequest(options)
-        if request.operations.isEmpty {
+        guard let result = try PolicySave(context: self).save(options) else {
             completion.finish(SaveCompletion.SavedChanges(self), SaveCompletion.Outcome())
             return nil
         }
-        let result: SaveResult
-        do { result = try persistentStoreCoordinator.save(request) } catch let error
-            as CoordinatorError
-        { throw saving.named(error) }
         let saved = SaveCompletion.SavedChanges(self)
         graph.counting.countSave()
         completion.finish(saved, completion.outcome(result, of: saved))

@@ -1,5 +1,5 @@
 import Dispatch
-public import Merge
+internal import Merge
 import Synchronization
 
 /// A scratch pad on a store: an object graph with changes of its own until they are saved. As
@@ -110,7 +110,7 @@ public final class ManagedObjectContext: @unchecked Sendable {
     public var managedObjectModel: ManagedObjectModel { persistentStoreCoordinator.model }
 
     struct Settings {
-        var mergePolicy = MergePolicy.error
+        var mergePolicy = ContextMergePolicy.error
         var name: String?
         var transactionAuthor: String?
         var shouldDeleteInaccessibleFaults = true
@@ -121,9 +121,9 @@ public final class ManagedObjectContext: @unchecked Sendable {
         var mergeObservation: CommitObservation?
     }
 
-    /// How a save settles objects that have moved on. Default ``Merge/MergePolicy/error``. A save
+    /// How a save settles objects that have moved on. Default ``ContextMergePolicy/error``. A save
     /// into a parent knows no conflicts, so only the outermost parent's counts. Usable from any thread.
-    public var mergePolicy: MergePolicy {
+    public var mergePolicy: ContextMergePolicy {
         get { settings.withLock { $0.mergePolicy } }
         set { settings.withLock { $0.mergePolicy = newValue } }
     }

@@ -38,6 +38,8 @@ final class ObjectGraph {
     /// The registered objects, where the context keeps them in use.
     var retained: Set<ManagedObject>?
     var undoManager: (any UndoManaging)?
+    /// What the merge policy has settled, while a save asks it.
+    var settled: SettledConflicts?
     /// What the undo manager is yet to hear of.
     var undoNotes = UndoNotes()
     /// The queries that follow the context, and what they have yet to hear.

@@ -5,6 +5,8 @@ public import Merge
 ///
 /// One for each set of objects: it names all the constraints by which they share values.
 public struct ConstraintConflict: Hashable, Sendable {
+    /// The entity whose objects the constraint compares, those of its sub-entities too.
+    let scope: String
     /// The properties of the constraint, or of all that these objects break.
     public internal(set) var constraint: [String]
     /// The values in dispute, by property.
@@ -17,4 +19,27 @@ public struct ConstraintConflict: Hashable, Sendable {
     public internal(set) var conflictingObjects: [ManagedObjectID]
     /// For each of them the values that it had in the store; nil where the store has none of it.
     public let conflictingSnapshots: [[String: PropertyValue]?]
+}
+
+extension CoordinatorError {
+    /// The refusal of a save that would give several objects one unique key.
+    static func keyTaken(
+        _ first: ConstraintConflict, of conflicts: [ConstraintConflict]
+    ) -> CoordinatorError {
+        let merge = conflicts.compactMap { conflict in
+            (conflict.databaseObject ?? conflict.conflictingObjects.first).map { object in
+                MergeConflict(
+                    object: object, properties: conflict.constraint, oldVersion: nil,
+                    newVersion: nil, objectSnapshot: nil,
+                    cachedSnapshot: conflict.databaseSnapshot ?? conflict.constraintValues,
+                    persistedSnapshot: nil)
+            }
+        }
+        let names = first.constraint.joined(separator: " and ")
+        var error = CoordinatorError(
+            .constraintConflict, "\(first.scope) has another object with the same \(names).",
+            conflicts: merge)
+        error.constraintConflicts = conflicts
+        return error
+    }
 }

@@ -38,3 +38,15 @@ public struct MergeConflict: Hashable, Sendable {
         self.persistedSnapshot = persistedSnapshot
     }
 }
+
+extension CoordinatorError {
+    /// The refusal of a save whose objects have moved on.
+    static func movedOn(_ first: MergeConflict, of conflicts: [MergeConflict]) -> CoordinatorError {
+        CoordinatorError(
+            .mergeConflict,
+            conflicts.count == 1
+                ? "\(first.object) has been changed since it was fetched."
+                : "\(conflicts.count) objects have been changed since they were fetched.",
+            conflicts: conflicts)
+    }
+}

@@ -54,7 +54,8 @@ extension SavePlanner {
                 name: operation.row, isSettled: true, isExact: operation.isExact)
         }
         let written = operation.written
-        switch try settle(written, request, loaded, table, row, &plan) {
+        let asked = request.forVersion(of: operation.row, row)
+        switch try settle(written, asked, loaded, table, row, &plan) {
         case .write(let values):
             // The values of the object that the policy brings back come last.
             let assignedCount = min(values.count, written.values.count)

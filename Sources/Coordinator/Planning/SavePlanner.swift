@@ -40,17 +40,14 @@ struct SavePlanner: PlanningPart {
         }
         try deleteRules.propagateDeletes(&plan)
         if !plan.stale.isEmpty {
-            throw CoordinatorError(
-                .mergeConflict,
-                plan.stale.count == 1
-                    ? "\(plan.stale[0].object) has been changed since it was fetched."
-                    : "\(plan.stale.count) objects have been changed since they were fetched.",
-                conflicts: plan.stale)
+            throw CoordinatorError.movedOn(plan.stale[0], of: plan.stale)
         }
         try validator.validate(&plan)
         // An insert that becomes one with the row that has its key has that one's members as well.
         // If none does, or the save fails, all mistakes are reported at once.
-        let isAsPlanned = request.mergePolicy.leavesUnresolved || !plan.failures.isEmpty
+        let isAsPlanned =
+            request.mergePolicy.leavesUnresolved && request.settled.keys.isEmpty
+            || !plan.failures.isEmpty
         if isAsPlanned { try validator.validateCounts(&plan) }
         try refuseFailures(of: plan)
         // Such an insert writes over that row.
@@ -139,7 +136,8 @@ struct SavePlanner: PlanningPart {
         if let loaded = planned.loaded, loaded.isAlive, let version = operation.version,
             version != loaded.version
         {
-            switch try settle(operation, request, loaded, planned.table, row, &plan) {
+            let asked = request.forVersion(of: operation.row, row)
+            switch try settle(operation, asked, loaded, planned.table, row, &plan) {
             case .write(let values):
                 operation.values = values
                 planned.isSettled = true

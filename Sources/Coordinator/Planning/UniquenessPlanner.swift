@@ -115,13 +115,28 @@ struct UniquenessPlanner: PlanningPart {
         for round in 0... {
             let disputes = try self.disputes(keys, plan).filter { !accepted.contains($0.key) }
             if disputes.isEmpty { return }
-            if request.mergePolicy.leavesUnresolved || round > 2 * plan.order.count + 8 {
-                throw try refusal(disputes, plan)
-            }
+            let refused =
+                round > 2 * plan.order.count + 8
+                ? disputes
+                : disputes.filter {
+                    self.request(for: $0, request, plan).mergePolicy.leavesUnresolved
+                }
+            if !refused.isEmpty { throw try refusal(refused, plan) }
             var changed = Set<RowID>()
-            for dispute in disputes { try settle(dispute, &plan, request, &accepted, &changed) }
+            for dispute in disputes {
+                try settle(
+                    dispute, &plan, self.request(for: dispute, request, plan), &accepted, &changed)
+            }
             keys.update(changed, plan, besides: disputes.map(\.key))
         }
+    }
+
+    /// The request as it is for a dispute: the context's policy may have settled it.
+    private func request(
+        for dispute: Dispute, _ request: SaveRequest, _ plan: SavePlan
+    ) -> SaveRequest {
+        if request.settled.keys.isEmpty { return request }
+        return request.forKey(of: dispute.rows.compactMap { plan.rows[$0]?.name })
     }
 
     /// The disputes about keys that are to be looked at, in the order of the save.
@@ -167,7 +182,6 @@ struct UniquenessPlanner: PlanningPart {
 
     private func refusal(_ disputes: [Dispute], _ plan: SavePlan) throws -> CoordinatorError {
         var conflicts: [ConstraintConflict] = []
-        var merge: [MergeConflict] = []
         for dispute in disputes {
             let conflict = try self.conflict(dispute, plan)
             let same = conflicts.firstIndex {
@@ -182,23 +196,8 @@ struct UniquenessPlanner: PlanningPart {
                 continue
             }
             conflicts.append(conflict)
-            guard let object = conflict.databaseObject ?? conflict.conflictingObjects.first else {
-                continue
-            }
-            merge.append(
-                MergeConflict(
-                    object: object, properties: conflict.constraint, oldVersion: nil,
-                    newVersion: nil, objectSnapshot: nil,
-                    cachedSnapshot: conflict.databaseSnapshot ?? conflict.constraintValues,
-                    persistedSnapshot: nil))
         }
-        let entity = disputes.first.map { $0.constraint.scope } ?? ""
-        let names = conflicts.first?.constraint.joined(separator: " and ") ?? ""
-        var error = CoordinatorError(
-            .constraintConflict, "\(entity) has another object with the same \(names).",
-            conflicts: merge)
-        error.constraintConflicts = conflicts
-        return error
+        return CoordinatorError.keyTaken(conflicts[0], of: conflicts)
     }
 
     private func conflict(_ dispute: Dispute, _ plan: SavePlan) throws -> ConstraintConflict {
@@ -212,7 +211,7 @@ struct UniquenessPlanner: PlanningPart {
         }
         let planned = dispute.rows.compactMap { row in plan.rows[row].map { (row, $0) } }
         return ConstraintConflict(
-            constraint: dispute.constraint.names,
+            scope: dispute.constraint.scope, constraint: dispute.constraint.names,
             constraintValues: Dictionary(
                 zip(dispute.constraint.names, dispute.key.values),
                 uniquingKeysWith: { first, _ in first }),

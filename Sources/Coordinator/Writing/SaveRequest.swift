@@ -6,6 +6,8 @@ package struct SaveRequest: Sendable {
     package var operations: [SaveOperation]
     /// How objects that moved on since they were fetched are settled.
     package var mergePolicy: MergePolicy
+    /// What the policy of a context decided otherwise, after former attempts.
+    var settled = SettledConflicts()
     /// The author, in the application's words (transactionAuthor).
     package var author: String?
     /// The context's name.

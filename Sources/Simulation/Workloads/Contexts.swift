@@ -9,6 +9,14 @@ struct Contexts: Workload {
 
     func suits(_ model: ManagedObjectModel) -> Bool { !Self.entities(model).isEmpty }
 
+    /// One of Core Data's policies, or one of an application's that hands every conflict to it: both do
+    /// the same.
+    private func policy(_ generator: inout SeededGenerator) -> ContextMergePolicy {
+        let kind = generator.choice(MergePolicy.allCases) ?? .error
+        return generator.chance(in: 2)
+            ? HandingPolicy(merge: kind) : ContextMergePolicy(merge: kind)
+    }
+
     private static func entities(_ model: ManagedObjectModel) -> [ManagedObjectModel.Entity] {
         ModelStructure.concrete(model).filter { !ModelStructure.attributes($0).isEmpty }
     }
@@ -28,13 +36,13 @@ struct Contexts: Workload {
         }
         guard let kept, !kept.objects.isEmpty else { return }
         if generator.chance(in: 2) { disturb(kept, session, &generator) }
-        kept.context.mergePolicy = generator.choice(MergePolicy.allCases) ?? .error
+        kept.context.mergePolicy = policy(&generator)
         kept.context.transactionAuthor = "context\(session.node)"
         let edits = edit(kept, session, &generator)
         var outcome = save(kept, edits, session)
         if outcome == .notSaved, generator.chance(in: 2) {
             // As an application does that hears of the conflict: it decides, and saves again.
-            kept.context.mergePolicy = generator.choice(MergePolicy.allCases) ?? .overwrite
+            kept.context.mergePolicy = policy(&generator)
             outcome = save(kept, edits, session)
         }
         switch outcome {
@@ -211,7 +219,7 @@ struct Contexts: Workload {
             }
             session.record(
                 ContextRecord(
-                    policy: kept.context.mergePolicy, before: before, objects: objects,
+                    policy: kept.context.mergePolicy.merge, before: before, objects: objects,
                     error: refusal,
                     hasChanges: kept.context.performAndWait { kept.context.hasChanges },
                     hasInserts: hasInserts))
@@ -223,7 +231,7 @@ struct Contexts: Workload {
             // So it has what its delete rules reached and its policy gave up, because it had
             // changed.
             let mayDrop =
-                kept.context.mergePolicy == .rollback && edits.contains { $0.assigned == nil }
+                kept.context.mergePolicy.merge == .rollback && edits.contains { $0.assigned == nil }
             let touched = ids.indices.dropFirst(edited.count).filter { place in
                 stored[place]?.version != after[place]?.version
                     && after[place]?.objectID ?? ids[place] == ids[place]
@@ -279,3 +287,7 @@ struct Contexts: Workload {
         }
     }
 }
+
+/// A policy that decides nothing itself.
+// Unchecked, as its class is; it has no state.
+private final class HandingPolicy: ContextMergePolicy, @unchecked Sendable {}

@@ -45,7 +45,7 @@ struct UnitedEditTests {
     func inContext(isShownDeleted: Bool, policy: MergePolicy) throws {
         let nodes = try Self.nodes()
         let context = nodes[0].coordinator.newBackgroundContext()
-        context.mergePolicy = policy
+        context.mergePolicy = ContextMergePolicy(merge: policy)
         var objects: [ManagedObjectID: ManagedObject] = [:]
         let (shown, eclipsed) = try Self.tags(nodes) { tags in
             try context.performAndWait {

@@ -18,7 +18,7 @@ struct Siblings {
         id = try store.insert("Item", ["p": "p0", "q": "q0"])
         a = store.coordinator.newBackgroundContext()
         b = store.coordinator.newBackgroundContext()
-        b.mergePolicy = policy
+        b.mergePolicy = ContextMergePolicy(merge: policy)
         let id = id
         xA = try a.performAndWait { [a] in try a.existingObject(with: id) }
         xB = try b.performAndWait { [b] in try b.existingObject(with: id) }
