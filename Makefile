@@ -61,6 +61,8 @@ test: dependencies
 slow:
 	@SWIFT="$(SWIFT)" Tests/run '^SimulationTests\.'
 	@SWIFT="$(SWIFT)" Tests/run '^EndToEndTests\.'
+	@# The store's tests use stores in memory, but for these.
+	@TRIBUTARY_TEST_STORES=disk SWIFT="$(SWIFT)" Tests/run '^CoordinatorTests\..*Conformance'
 	$(MAKE) simulate SEEDS=1000 FIRST=1
 
 simulate: laboratory

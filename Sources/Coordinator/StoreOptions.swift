@@ -48,6 +48,8 @@ extension PersistentStoreCoordinator {
         public var sqlDebug = SQLDebug.environment
         /// The files beside SQLite's own; a simulation has others.
         package var files: any StoreFiles = SystemFiles()
+        /// The folder of a store that is kept in memory alone.
+        var memory: MemoryFolder?
 
         /// The defaults.
         public init() {}

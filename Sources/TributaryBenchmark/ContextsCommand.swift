@@ -6,7 +6,7 @@ import Merge
 struct ContextsCommand: Measurement {
     static let configuration = CommandConfiguration(
         commandName: "contexts",
-        abstract: "Inserts, updates and deletes through a context, beside GRDB and bare SQLite.")
+        abstract: "Saves through a context, beside GRDB and bare SQLite; new stores.")
 
     @OptionGroup var common: CommonOptions
 
@@ -25,12 +25,15 @@ struct ContextsCommand: Measurement {
         case batches
         /// One save of all objects.
         case large
+        /// New stores.
+        case stores
     }
 
     func tables() async throws -> [MarkdownTable] {
         var tables: [MarkdownTable] = []
-        if part != .large { tables += try await batches() }
-        if part != .batches { tables.append(try await large()) }
+        if part == nil || part == .batches { tables += try await batches() }
+        if part == nil || part == .large { tables.append(try await large()) }
+        if part == nil || part == .stores { tables.append(try await stores()) }
         return tables
     }
 

@@ -119,6 +119,15 @@ public final class PersistentContainer: Sendable {
     ) throws -> PersistentStoreCoordinator {
         var options = description.options
         options.migration = description.shouldMigrateStoreAutomatically ? .inferred : .none
+        if description.isInMemory {
+            guard !description.isReadOnly, description.path.isEmpty else {
+                throw CoordinatorError(
+                    .malformed, "A store in memory has no path, and is not read only.")
+            }
+            return try PersistentStoreCoordinator(
+                inMemory: managedObjectModel, cluster: description.cluster,
+                node: description.node, options: options)
+        }
         if description.isReadOnly {
             let coordinator = try PersistentStoreCoordinator(
                 readingStoreAt: description.path, options: options)

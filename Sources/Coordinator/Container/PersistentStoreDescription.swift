@@ -4,6 +4,8 @@ public import Merge
 public struct PersistentStoreDescription: Sendable {
     /// The path of the store's file. Its folder is made where there is none, unless the store is read only.
     public var path: String
+    /// Whether the store is kept in memory alone, and goes with the container: ``inMemory()``.
+    public private(set) var isInMemory = false
     /// Whether the store is only read: it must be there, and a save fails with `notWritable`.
     public var isReadOnly = false
     /// Whether a store that was written with another model is migrated, where the way can be inferred.
@@ -19,4 +21,12 @@ public struct PersistentStoreDescription: Sendable {
 
     /// Describes the store of a file.
     public init(path: String) { self.path = path }
+
+    /// Describes a store that is kept in memory alone, new each time it is loaded; as one of
+    /// NSInMemoryStoreType. It has no path.
+    public static func inMemory() -> PersistentStoreDescription {
+        var description = PersistentStoreDescription(path: "")
+        description.isInMemory = true
+        return description
+    }
 }

@@ -13,7 +13,7 @@ enum StoreConnection {
     ///
     /// Only the holder of the store's lock may call it: reading the file closes a descriptor of it,
     /// and with that the kernel drops all locks on it that SQLite holds for this process.
-    private static func checkHeader(_ path: String, _ files: any StoreFiles) throws {
+    static func checkHeader(_ path: String, _ files: any StoreFiles) throws {
         guard let header = files.read(path, from: 0, count: 100), header.count == 100,
             header.starts(with: Array("SQLite format 3\0".utf8)),
             let size = files.size(of: path), files.size(of: path + "-wal") ?? 0 == 0

@@ -2,25 +2,35 @@ import Coordinator
 import Foundation
 import Merge
 
-/// A store of its own in a temporary directory, which is removed with the last reference.
+/// A store of its own, in memory unless the environment's TRIBUTARY_TEST_STORES says `disk`; it is removed
+/// with the last reference.
 final class TestStore: Sendable {
     let coordinator: PersistentStoreCoordinator
-    let directory: URL
+    private let directory: URL?
 
     init(
         _ model: ManagedObjectModel? = nil, node: Int = 1,
         options: PersistentStoreCoordinator.Options = .init()
     ) throws {
-        directory = FileManager.default.temporaryDirectory
+        let model = try model ?? Self.standardModel()
+        guard ProcessInfo.processInfo.environment["TRIBUTARY_TEST_STORES"] == "disk" else {
+            directory = nil
+            coordinator = try PersistentStoreCoordinator(
+                inMemory: model, cluster: "test", node: Self.node(node), options: options)
+            return
+        }
+        let folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("tributary-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        directory = folder
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         coordinator = try PersistentStoreCoordinator(
-            storeAt: directory.appendingPathComponent("store.sqlite").path,
-            model: model ?? Self.standardModel(), cluster: "test", node: Self.node(node),
-            options: options)
+            storeAt: folder.appendingPathComponent("store.sqlite").path, model: model,
+            cluster: "test", node: Self.node(node), options: options)
     }
 
-    deinit { try? FileManager.default.removeItem(at: directory) }
+    deinit {
+        if let directory { try? FileManager.default.removeItem(at: directory) }
+    }
 
     private static func node(_ number: Int) throws -> NodeID {
         guard let node = NodeID(number) else { throw CocoaError(.formatting) }
@@ -92,7 +102,7 @@ final class TestStore: Sendable {
     /// A context with the error policy.
     func context(_ policy: MergePolicy = .error) -> ManagedObjectContext {
         let context = coordinator.newBackgroundContext()
-        context.mergePolicy = policy
+        context.mergePolicy = ContextMergePolicy(merge: policy)
         return context
     }
 
