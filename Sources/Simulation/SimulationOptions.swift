@@ -29,6 +29,8 @@ public struct SimulationOptions: Sendable {
     /// Whether in a sixth of the runs some to-ones must lead to something; all else of a seed's plan is
     /// the same, though not what comes of it.
     public var hasDemanded = true
+    /// Whether attributes may have a merge policy of the application's own.
+    public var hasNamedPolicies = true
     /// Whether somebody reads histories by name, and some are kept for a short time, in runs in which
     /// some are short.
     public var hasConsumers = true

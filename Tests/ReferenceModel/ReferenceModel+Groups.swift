@@ -165,9 +165,23 @@ extension ReferenceModel {
             }
             return (id, register.winner, register.raw)
         }
-        let best = candidates.min { left, right in
+        var best = candidates.min { left, right in
             if left.write.stamp == right.write.stamp { return left.row < right.row }
             return left.write.stamp.precedes(right.write.stamp) == (choice == .earliest)
+        }
+        if case .named(let own) = entity.policies.properties[position], !candidates.isEmpty {
+            let sorted = candidates.sorted { left, right in
+                if left.write.stamp == right.write.stamp { return left.row < right.row }
+                return left.write.stamp.precedes(right.write.stamp)
+            }
+            best =
+                sorted[
+                    own.chosen(
+                        among: sorted.map {
+                            .init(
+                                value: $0.raw ?? .null, timestamp: $0.write.stamp.timestamp,
+                                dot: $0.write.dot)
+                        })]
         }
         guard let best, let raw = best.raw else { return }
         if let register = found.registers[name] {

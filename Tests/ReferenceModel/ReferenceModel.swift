@@ -192,7 +192,7 @@ package struct ReferenceModel: Sendable {
         case .error, .errorByRow: isAlive = !living.isEmpty
         case .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump:
             isAlive = living.count == existence.count
-        case .rollback, .overwrite:
+        case .rollback, .overwrite, .named:
             isAlive = ReferenceWrite.choose(existence, policy.stands)?.isDeath == false
         }
         var registers: [String: ReferenceRegister] = [:]
@@ -225,10 +225,17 @@ package struct ReferenceModel: Sendable {
         let policy =
             named.position(of: property.name).map { named.policies.properties[$0] }
             ?? named.policies.entity
-        guard let winner = ReferenceWrite.choose(siblings, policy.stands) else { return nil }
-        let raw = value(property, of: entity, in: winner) ?? .null
+        func raw(_ write: ReferenceWrite) -> PropertyValue {
+            value(property, of: entity, in: write) ?? .null
+        }
+        let chosen =
+            if case .named(let own) = policy {
+                ReferenceWrite.choose(siblings, own, value: raw)
+            } else { ReferenceWrite.choose(siblings, policy.stands) }
+        guard let winner = chosen else { return nil }
         return ReferenceRegister(
-            siblings: siblings, winner: winner, policy: policy, raw: raw, shown: raw)
+            siblings: siblings, winner: winner, policy: policy, raw: raw(winner),
+            shown: raw(winner))
     }
 
     private func settle(

@@ -9,7 +9,7 @@ extension MergePolicy {
         switch self {
         case .error, .errorByRow: .earliest
         case .mergeByPropertyStoreTrump, .rollback: .earliest
-        case .mergeByPropertyObjectTrump, .overwrite: .latest
+        case .mergeByPropertyObjectTrump, .overwrite, .named: .latest
         }
     }
 
@@ -17,7 +17,7 @@ extension MergePolicy {
     var isByRow: Bool {
         switch self {
         case .errorByRow, .rollback, .overwrite: true
-        case .error, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump: false
+        case .error, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .named: false
         }
     }
 
@@ -25,7 +25,8 @@ extension MergePolicy {
     var asksSomebody: Bool {
         switch self {
         case .error, .errorByRow: true
-        case .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .rollback, .overwrite: false
+        case .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .rollback, .overwrite, .named:
+            false
         }
     }
 }

@@ -39,6 +39,20 @@ struct ReferenceWrite: Sendable {
         return writes.filter { write in !writes.contains { $0.saw(write) } }
     }
 
+    /// What an application's own policy chooses of the list, given in the total order.
+    static func choose(
+        _ writes: [ReferenceWrite], _ policy: NamedMergePolicy,
+        value: (ReferenceWrite) -> PropertyValue
+    ) -> ReferenceWrite? {
+        if writes.isEmpty { return nil }
+        let sorted = writes.sorted { $0.stamp.precedes($1.stamp) }
+        let place = policy.chosen(
+            among: sorted.map {
+                .init(value: value($0), timestamp: $0.stamp.timestamp, dot: $0.dot)
+            })
+        return sorted[place]
+    }
+
     /// The first or the last of the list by the total order.
     static func choose(
         _ writes: [ReferenceWrite], _ choice: MergePolicy.Choice

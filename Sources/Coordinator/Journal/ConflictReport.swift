@@ -113,7 +113,7 @@ enum ConflictReport {
             property = name
             let register = row.state.properties[position]
             let shown = sight.shown(
-                of: register.siblings, register.visible(found.policy.choice), at: position)
+                of: register.siblings, register.visible(by: found.policy), at: position)
             sides = register.siblings.map {
                 ConflictSide(
                     dot: $0.dot, timestamp: $0.stamp.timestamp,

@@ -81,6 +81,16 @@ struct ModelJSONReader {
             return choice
         }
 
+        func mergePolicy() throws(ModelError) -> MergePolicy? {
+            if let text = try text("mergePolicy"), NamedMergePolicy.isText(text),
+                MergePolicy(rawValue: text) == nil
+            {
+                throw ModelError(
+                    name, "this program has not registered the merge policy \"\(text)\"")
+            }
+            return try choice("mergePolicy", as: MergePolicy.self)
+        }
+
         func userInfo() throws(ModelError) -> [String: String] {
             guard let value = value("userInfo") else { return [:] }
             guard let object = value.object else { throw wrong("userInfo", "an object") }
@@ -152,7 +162,7 @@ struct ModelJSONReader {
         return EntityDescription(
             try place.required("name"), parent: try place.text("parent"),
             isAbstract: try place.truth("abstract", default: false),
-            mergePolicy: try place.choice("mergePolicy", as: MergePolicy.self),
+            mergePolicy: try place.mergePolicy(),
             attributes: attributes, relationships: relationships,
             uniquenessConstraints: constraints, indexes: indexes,
             renamingIdentifier: try place.text("renamingIdentifier"),
@@ -181,7 +191,7 @@ struct ModelJSONReader {
             defaultValue: try property(place, "default", type),
             formerDefault: place.object["formerDefault"] == nil
                 ? nil : try property(place, "formerDefault", type),
-            mergePolicy: try place.choice("mergePolicy", as: MergePolicy.self),
+            mergePolicy: try place.mergePolicy(),
             isTransient: try place.truth("transient", default: false),
             derivation: try derivation(place),
             validation: try validation(place, type),
@@ -241,7 +251,7 @@ struct ModelJSONReader {
             deleteRule: try place.choice("deleteRule", as: DeleteRule.self) ?? .nullify,
             isOptional: try place.truth("optional", default: true),
             minimumCount: try place.count("minCount"), maximumCount: try place.count("maxCount"),
-            mergePolicy: try place.choice("mergePolicy", as: MergePolicy.self),
+            mergePolicy: try place.mergePolicy(),
             renamingIdentifier: try place.text("renamingIdentifier"),
             hashModifier: try place.text("hashModifier"), userInfo: try place.userInfo())
     }

@@ -107,11 +107,18 @@ struct ModelResolver {
         return chain
     }
 
+    private func refuseNamed(_ policy: MergePolicy?, place: String) throws(ModelError) {
+        if case .named(let named)? = policy {
+            throw ModelError(place, "merge policy \(named.text) is for attributes")
+        }
+    }
+
     private mutating func resolve(
         _ description: EntityDescription, lineage: [EntityDescription], family: [String],
         sharesTable: Bool
     ) throws(ModelError) -> ManagedObjectModel.Entity {
         let policy = lineage.last { $0.mergePolicy != nil }?.mergePolicy ?? .error
+        try refuseNamed(policy, place: description.name)
         let attributes = lineage.flatMap(\.attributes).sorted(by: Self.byName)
         var names = Set<String>()
         for name in attributes.map(\.name) + lineage.flatMap(\.relationships).map(\.name) {
@@ -132,6 +139,8 @@ struct ModelResolver {
         }
         for relationship in description.relationships {
             try check(relationship, place: "\(description.name).\(relationship.name)")
+            try refuseNamed(
+                relationship.mergePolicy, place: "\(description.name).\(relationship.name)")
         }
 
         var owned: [(RelationshipDescription, EntityDescription)] = []

@@ -55,6 +55,15 @@ extension ConflictResolver {
                 conflict.kind == .link
                 ? (policy.choice == .earliest ? conflict.sides.first : conflict.sides.last)
                 : deletion ?? (policy.choice == .earliest ? writes.first : writes.last)
+        case .named(let named):
+            guard
+                let place = self.chosen(
+                    by: named, of: conflict, among: Array(conflict.sides.indices))
+            else {
+                throw CoordinatorError(
+                    .malformed, "Policy \(policy.rawValue) is for values of attributes.")
+            }
+            chosen = conflict.sides[place]
         case .rollback: chosen = conflict.sides.first
         case .overwrite: chosen = conflict.sides.last
         }

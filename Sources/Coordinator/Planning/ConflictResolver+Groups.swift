@@ -25,6 +25,10 @@ extension ConflictResolver {
             if policy.leavesUnresolved {
                 throw CoordinatorError(.malformed, "Policy \(policy.rawValue) decides nothing.")
             }
+            if case .named = policy {
+                throw CoordinatorError(
+                    .malformed, "Policy \(policy.rawValue) is for values of attributes.")
+            }
             let side = policy.choice == .earliest ? conflict.sides.first : conflict.sides.last
             guard let object = side?.object else {
                 throw CoordinatorError(.conflictNotFound, "\(conflict.id) has no sides.")

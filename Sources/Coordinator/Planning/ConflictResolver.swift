@@ -119,8 +119,27 @@ struct ConflictResolver: PlanningPart {
         let visible = Set(conflict.sides.indices.filter { conflict.sides[$0].isVisible })
         guard visible.isEmpty, [.update, .row].contains(conflict.kind) else { return visible }
         let sides = conflict.sides.indices
+        if case .named(let policy) = conflict.policy {
+            return Set(chosen(by: policy, of: conflict, among: Array(sides)).map { [$0] } ?? [])
+        }
         let chosen = conflict.policy.choice == .earliest ? sides.first : sides.last
         return Set([chosen].compactMap { $0 })
+    }
+
+    /// The place of the side that an application's policy chooses from some; nil where they are no
+    /// writes of values.
+    func chosen(
+        by policy: NamedMergePolicy, of conflict: Conflict, among places: [Int]
+    ) -> Int? {
+        let writes = places.compactMap { place -> (place: Int, write: NamedMergePolicy.Write)? in
+            let side = conflict.sides[place]
+            guard let value = side.value, let timestamp = side.timestamp, let dot = side.dot else {
+                return nil
+            }
+            return (place, .init(value: value, timestamp: timestamp, dot: dot))
+        }
+        guard conflict.kind == .update, !writes.isEmpty else { return nil }
+        return writes[policy.chosen(among: writes.map(\.write))].place
     }
 
     /// The operation for the row that the conflict is about alone, where another one is shown in its place,
@@ -148,6 +167,7 @@ struct ConflictResolver: PlanningPart {
         else { return false }
         if loaded.undecided.contains(where: { $0.position == position }) { return false }
         let policy = loaded.table.policies(for: loaded.state).properties[position]
+        if case .named = policy { return false }
         return policy.leavesUnresolved || policy.choice == .latest
     }
 

@@ -38,7 +38,8 @@ enum OptimisticLocking {
         case .rollback: return .drop
         case .mergeByPropertyStoreTrump:
             return .write(operation.values.filter { !changedInStore.contains($0.position) })
-        case .mergeByPropertyObjectTrump: return .write(operation.values)
+        // Named policies are for attributes, and no save has one.
+        case .mergeByPropertyObjectTrump, .named: return .write(operation.values)
         case .overwrite, .error, .errorByRow:
             // The whole object as the context had it goes over the store's. What a register still
             // holds is not written: a reference to what is gone by now reads as null and stays

@@ -102,6 +102,8 @@ public struct Explanation: Hashable, Sendable {
         case memberCount
         /// The context's merge policy decided at a save.
         case savePolicy
+        /// A merge policy of the application's own chose.
+        case named
     }
 
     /// The rule that decided.
@@ -133,6 +135,12 @@ public struct Explanation: Hashable, Sendable {
                 rule: .latest,
                 text: "Policy \(policy.rawValue): the newer object's change stands; the "
                     + "latest write wins on every node.")
+        case .named:
+            Explanation(
+                rule: .named,
+                text:
+                    "Policy \(policy.rawValue): the application's own rule chose among the writes, "
+                    + "as on every node.")
         }
     }
 
@@ -149,7 +157,7 @@ public struct Explanation: Hashable, Sendable {
                 rule: .staysAlive,
                 text: "Policy \(policy.rawValue) decides nothing: the row stays until "
                     + "somebody resolves the conflict.")
-        case .rollback, .overwrite: choosing(policy)
+        case .rollback, .overwrite, .named: choosing(policy)
         }
     }
 }

@@ -27,8 +27,8 @@ package struct GroupMember: Sendable {
 /// The values that a survivor shows of its group (DESIGN section 5.5).
 ///
 /// It keeps its own constrained properties, whatever they are (MODEL P10). Every other property is
-/// the earliest or the latest of the members' visible values, as the survivor's policy chooses;
-/// ties within one save go to the lowest row (MODEL P8). Of each member those that nobody ever
+/// the one of the members' visible values that the survivor's policy chooses, the earliest or the
+/// latest as a rule; ties within one save go to the lowest row (MODEL P8). Of each member those that nobody ever
 /// assigned are left alone. Of a property with an error policy of its own the earliest is shown,
 /// and where the values differ nobody has decided: see ``undecided(_:)``. Under a row-grained
 /// policy the members' whole rows are chosen from. Where the entity's policy is an error policy
@@ -74,7 +74,7 @@ package struct GroupCombination: Sendable {
         let candidates = assigned(position).map { member, _, sibling in
             Candidate(row: member.row, stamp: sibling.stamp, value: sibling.value)
         }
-        return Self.choose(candidates, policy.choice).map {
+        return Self.choose(candidates, by: policy).map {
             Sibling(stamp: $0.stamp, value: $0.value)
         } ?? own
     }
@@ -129,6 +129,17 @@ package struct GroupCombination: Sendable {
         let row: RowID
         let stamp: Stamp
         let value: Value
+    }
+
+    private static func choose(
+        _ candidates: [Candidate<PropertyValue>], by policy: MergePolicy
+    ) -> Candidate<PropertyValue>? {
+        guard case .named(let named) = policy, candidates.count > 1 else {
+            return choose(candidates, policy.choice)
+        }
+        let sorted = candidates.sorted { ($0.stamp, $0.row) < ($1.stamp, $1.row) }
+        return sorted[
+            named.chosen(among: sorted.map { Sibling(stamp: $0.stamp, value: $0.value) })]
     }
 
     private static func choose<Value>(

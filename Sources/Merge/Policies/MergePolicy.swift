@@ -8,9 +8,10 @@
 /// | ``mergeByPropertyObjectTrump`` | property | latest | NSMergeByPropertyObjectTrump |
 /// | ``rollback`` | row | earliest | NSRollbackMergePolicy |
 /// | ``overwrite`` | row | latest | NSOverwriteMergePolicy |
+/// | ``named(_:)`` | property | as the application chooses | |
 ///
 /// The same names settle a save whose context is stale; see the Coordinator's documentation.
-public enum MergePolicy: String, Hashable, Sendable, CaseIterable {
+public enum MergePolicy: Sendable {
     /// Nobody wins: the earliest is shown and the conflict stays unresolved. The default.
     case error
     /// As ``error``, the whole row being one register.
@@ -23,6 +24,8 @@ public enum MergePolicy: String, Hashable, Sendable, CaseIterable {
     case rollback
     /// The newer object stands, row by row.
     case overwrite
+    /// A policy of the application's own, for an attribute.
+    case named(NamedMergePolicy)
 
     /// The extent of one register.
     public enum Granularity: Hashable, Sendable {
@@ -43,21 +46,84 @@ public enum MergePolicy: String, Hashable, Sendable, CaseIterable {
     /// The extent of one register.
     public var granularity: Granularity {
         switch self {
-        case .error, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump: .property
+        case .error, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .named: .property
         case .errorByRow, .rollback, .overwrite: .row
         }
     }
 
-    /// Which sibling readers see.
+    /// Which sibling readers see. Where a policy of the application's own chooses, the latest is what
+    /// has no values to choose by, as in a property of no object.
     public var choice: Choice {
         switch self {
         case .error, .errorByRow, .mergeByPropertyStoreTrump, .rollback: .earliest
-        case .mergeByPropertyObjectTrump, .overwrite: .latest
+        case .mergeByPropertyObjectTrump, .overwrite, .named: .latest
         }
     }
 
     /// Whether siblings that differ stay in conflict until somebody resolves them.
-    public var leavesUnresolved: Bool { self == .error || self == .errorByRow }
+    public var leavesUnresolved: Bool {
+        switch self {
+        case .error, .errorByRow: true
+        default: false
+        }
+    }
+}
+
+extension MergePolicy: CaseIterable {
+    /// Those that every program has: all but ``named(_:)``.
+    public static let allCases: [MergePolicy] = [
+        .error, .errorByRow, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .rollback,
+        .overwrite,
+    ]
+}
+
+extension MergePolicy: RawRepresentable {
+    /// The policy of a name, as models have it; nil where the program has none.
+    public init?(rawValue: String) {
+        if let policy = Self.allCases.first(where: { $0.rawValue == rawValue }) {
+            self = policy
+        } else if let policy = NamedMergePolicy.registered(rawValue) {
+            self = .named(policy)
+        } else {
+            return nil
+        }
+    }
+
+    /// The name, as models have it.
+    public var rawValue: String {
+        switch self {
+        case .error: "error"
+        case .errorByRow: "errorByRow"
+        case .mergeByPropertyStoreTrump: "mergeByPropertyStoreTrump"
+        case .mergeByPropertyObjectTrump: "mergeByPropertyObjectTrump"
+        case .rollback: "rollback"
+        case .overwrite: "overwrite"
+        case .named(let policy): policy.text
+        }
+    }
+}
+
+extension MergePolicy: Hashable {
+    /// A number for each policy.
+    private var number: UInt32 {
+        switch self {
+        case .error: 0
+        case .errorByRow: 1
+        case .mergeByPropertyStoreTrump: 2
+        case .mergeByPropertyObjectTrump: 3
+        case .rollback: 4
+        case .overwrite: 5
+        case .named(let policy): 6 + UInt32(policy.place)
+        }
+    }
+
+    /// Whether two policies are one. Names would do, and take longer.
+    public static func == (one: MergePolicy, other: MergePolicy) -> Bool {
+        one.number == other.number
+    }
+
+    /// Hashes what `==` compares.
+    public func hash(into hasher: inout Hasher) { hasher.combine(number) }
 }
 
 /// The policies of one entity, as merging needs them.
@@ -73,11 +139,15 @@ public struct EntityPolicies: Hashable, Sendable {
 
     /// Collects an entity's policies.
     ///
-    /// - Precondition: overrides only where the entity is property-grained, and property-grained.
+    /// - Precondition: overrides only where the entity is property-grained, and property-grained;
+    ///   the entity's is not the application's own.
     public init(
         entity: MergePolicy, properties: [MergePolicy], file: StaticString = #fileID,
         line: UInt = #line
     ) {
+        if case .named(let policy) = entity {
+            misuse("Merge policy \(policy.text) is for attributes.", at: SourcePlace(file, line))
+        }
         require(
             entity.granularity == .row
                 || properties.allSatisfy { $0.granularity == .property },

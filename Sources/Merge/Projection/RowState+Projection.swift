@@ -11,7 +11,7 @@ extension RowState {
             return !siblings.isEmpty && siblings.allSatisfy(\.value.isAlive)
         case .error, .errorByRow:
             return siblings.contains(where: \.value.isAlive)
-        case .rollback, .overwrite:
+        case .rollback, .overwrite, .named:
             return existence.visible(policies.entity.choice)?.value.isAlive ?? false
         }
     }
@@ -33,7 +33,7 @@ extension RowState {
         _ position: Int, _ policies: EntityPolicies
     ) -> Sibling<PropertyValue>? {
         guard policies.isRowGrained else {
-            return properties[position].visible(policies.properties[position].choice)
+            return properties[position].visible(by: policies.properties[position])
         }
         guard let whole = visibleWhole(policies), case .whole(let values) = whole.value,
             position < values.count
@@ -43,10 +43,7 @@ extension RowState {
 
     /// The write of a property that readers see, under a policy that is property-grained.
     package func visibleDot(_ position: Int, _ policies: EntityPolicies) -> Dot? {
-        let siblings = properties[position].siblings
-        if siblings.isEmpty { return nil }
-        let isFirst = policies.properties[position].choice == .earliest
-        return siblings[isFirst ? 0 : siblings.count - 1].dot
+        properties[position].visible(by: policies.properties[position])?.dot
     }
 
     /// The values that readers see of all properties, before references are projected; null where nobody
@@ -63,9 +60,8 @@ extension RowState {
         var values: [PropertyValue] = []
         values.reserveCapacity(properties.count)
         for position in properties.indices {
-            let siblings = properties[position].siblings
-            let isFirst = policies.properties[position].choice == .earliest
-            values.append((isFirst ? siblings.first : siblings.last)?.value ?? .null)
+            let visible = properties[position].visible(by: policies.properties[position])
+            values.append(visible?.value ?? .null)
         }
         return values
     }

@@ -73,15 +73,34 @@ package struct Register<Value: Hashable & Sendable>: Hashable, Sendable {
 
     /// Removes what stability permits: when all of S is stable, everything but the visible one.
     ///
+    /// - Parameter visible: gives the sibling that readers see.
     /// - Returns: what was removed.
     mutating func collapse(
-        stable: VersionVector, choice: MergePolicy.Choice
+        stable: VersionVector, visible: (Self) -> Sibling<Value>?
     ) -> [Sibling<Value>] {
         guard siblings.count > 1, siblings.allSatisfy({ stable.contains($0.dot) }),
-            let kept = visible(choice)
+            let kept = visible(self)
         else { return [] }
         let removed = siblings.filter { $0 != kept }
         sorted = [kept]
         return removed
+    }
+}
+
+extension Register where Value == PropertyValue {
+    /// The sibling that readers see under a property's policy; nil where nothing was written.
+    package func visible(by policy: MergePolicy) -> Sibling<Value>? {
+        if sorted.count < 2 { return sorted.first }
+        if case .named(let named) = policy { return sorted[named.chosen(among: sorted)] }
+        return visible(policy.choice)
+    }
+}
+
+extension NamedMergePolicy {
+    func chosen(among siblings: [Sibling<PropertyValue>]) -> Int {
+        chosen(
+            among: siblings.map {
+                Write(value: $0.value, timestamp: $0.stamp.timestamp, dot: $0.dot)
+            })
     }
 }

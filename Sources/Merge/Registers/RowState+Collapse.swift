@@ -31,14 +31,17 @@ extension RowState {
         for position in properties.indices {
             let policy = policies.properties[position]
             if policy.leavesUnresolved, properties[position].isInConflict { continue }
-            for sibling in properties[position].collapse(stable: stable, choice: policy.choice) {
+            for sibling in properties[position].collapse(
+                stable: stable, visible: { $0.visible(by: policy) })
+            {
                 result.properties.append(.init(position: position, sibling: sibling))
             }
         }
         guard policies.isRowGrained,
             !(policies.entity.leavesUnresolved && existence.isInConflict)
         else { return result }
-        result.existence = existence.collapse(stable: stable, choice: policies.entity.choice)
+        let choice = policies.entity.choice
+        result.existence = existence.collapse(stable: stable) { $0.visible(choice) }
         if !result.existence.isEmpty {
             collapsedDots = (collapsedDots + result.existence.map(\.dot)).sorted()
         }

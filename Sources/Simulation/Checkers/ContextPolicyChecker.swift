@@ -343,7 +343,7 @@ enum ContextPolicy {
             let restored = fetched.indices.filter { fetched[$0] != stored[$0] }
             return .values(
                 over(fetched, assigned), written: Set(assigned.keys).union(restored))
-        case .mergeByPropertyObjectTrump:  // CD-11, 12, 15
+        case .mergeByPropertyObjectTrump, .named:  // CD-11, 12, 15; no context has a named one
             return .values(over(stored, assigned), written: Set(assigned.keys))
         case .mergeByPropertyStoreTrump, .error, .errorByRow:  // CD-9, 10, 15
             let kept = assigned.filter { fetched[$0.key] == stored[$0.key] }

@@ -17,6 +17,8 @@ enum SimulationModel {
         /// Policies of single properties, taken in turn by those that may have one; a nil stands
         /// for a property without.
         var overrides: [MergePolicy?] = []
+        /// Which attributes have the application's own policy instead, taken in turn like those.
+        var named: [Bool] = []
         /// The effect of a folder's delete on its notes.
         var notes: DeleteRule = .nullify
         /// The effect of a person's delete on their passport.
@@ -84,6 +86,30 @@ enum SimulationModel {
         return drawn.isEmpty ? ["folder"] : Set(drawn)
     }
 
+    /// Draws which attributes have the application's own policy; none in two of three cases.
+    static func drawNamed(_ seed: UInt64) -> [Bool] {
+        var generator = SeededGenerator(seed: seed &* 0xE703_7ED1_A0B4_28DB &+ 53)
+        guard generator.chance(in: 3) else { return [] }
+        return (0..<13).map { _ in generator.chance(2, in: 5) }
+    }
+
+    /// A policy of an application's own: the greatest value by its text, backwards, so that neither the
+    /// first nor the last write is likelier; of equal ones the second, if there are two.
+    static let named = NamedMergePolicy.register("backwards", version: 1) { writes in
+        let texts = writes.map { Array("\($0.value)".utf8.reversed()) }
+        var best = 0
+        var ties = 0
+        for place in texts.indices.dropFirst() {
+            if texts[best].lexicographicallyPrecedes(texts[place]) {
+                (best, ties) = (place, 0)
+            } else if texts[best] == texts[place] {
+                ties += 1
+                if ties == 1 { best = place }
+            }
+        }
+        return best
+    }
+
     /// The model of choices that were drawn.
     static func made(_ choices: Choices) -> ManagedObjectModel {
         do {
@@ -115,7 +141,7 @@ enum SimulationModel {
             }
             if name == "Dog" { entities[place].mergePolicy = choices.dogs }
         }
-        override(&entities, choices.overrides)
+        override(&entities, choices.overrides, named: choices.named)
         if let unique = choices.unique { entities += Self.unique(unique) }
         count(&entities, choices.counts)
         demand(&entities, choices.demanded)
@@ -126,7 +152,7 @@ enum SimulationModel {
     /// Gives properties policies of their own, where the policies of the entity and of those that
     /// inherit from it all settle property by property.
     private static func override(
-        _ entities: inout [EntityDescription], _ overrides: [MergePolicy?]
+        _ entities: inout [EntityDescription], _ overrides: [MergePolicy?], named: [Bool]
     ) {
         if overrides.isEmpty { return }
         let described = entities
@@ -145,6 +171,9 @@ enum SimulationModel {
             for attribute in entities[place].attributes.indices
             where entities[place].attributes[attribute].derivation == nil {
                 entities[place].attributes[attribute].mergePolicy = draw()
+                if !named.isEmpty, named[next % named.count] {
+                    entities[place].attributes[attribute].mergePolicy = Self.named
+                }
             }
             for relationship in entities[place].relationships.indices
             where !entities[place].relationships[relationship].isToMany {

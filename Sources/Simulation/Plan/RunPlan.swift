@@ -38,6 +38,7 @@ struct RunPlan {
             options.model == nil ? SimulationModel.draw(&generator, unique: unique) : nil
         if options.hasCounts { choices?.counts = SimulationModel.drawCounts(seed) }
         if options.hasDemanded { choices?.demanded = SimulationModel.drawDemanded(seed) }
+        if options.hasNamedPolicies { choices?.named = SimulationModel.drawNamed(seed) }
         var later = SeededGenerator(seed: seed &* 0x8CB9_2BA7_2F3D_8DD7 &+ 17)
         let changes = options.hasModelChanges && later.chance(in: 6)
         if changes, options.hasAddedConstraints {

@@ -10,6 +10,22 @@ enum EngineModel {
         try ManagedObjectModel(entities: [note, folder, tag, person, passport, sheet] + animals)
     }
 
+    /// The same with an application's own policies for some attributes.
+    static func everything(texts: MergePolicy, numbers: MergePolicy) throws -> ManagedObjectModel {
+        var entities = [note, folder, tag, person, passport, sheet] + animals
+        for entity in entities.indices
+        where (entities[entity].mergePolicy ?? .error).granularity == .property {
+            for place in entities[entity].attributes.indices
+            where entities[entity].attributes[place].derivation == nil
+                && entities[entity].parent == nil
+            {
+                let isText = entities[entity].attributes[place].type == .string
+                entities[entity].attributes[place].mergePolicy = isText ? texts : numbers
+            }
+        }
+        return try ManagedObjectModel(entities: entities)
+    }
+
     private static let note = EntityDescription(
         "Note", mergePolicy: .error,
         attributes: [

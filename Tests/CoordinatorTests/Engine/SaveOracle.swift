@@ -63,7 +63,7 @@ struct SaveOracle {
         case .error, .errorByRow: says.contains(true)
         case .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump: !says.contains(false)
         case .rollback: says.first ?? false
-        case .overwrite: says.last ?? false
+        case .overwrite, .named: says.last ?? false
         }
     }
 
@@ -74,6 +74,15 @@ struct SaveOracle {
         let candidates =
             entity.policies.isRowGrained
             ? siblings(of: row).filter { $0.kind != .delete } : siblings(of: row, position)
+        if case .named(let named) = policy, candidates.count > 1 {
+            let chosen = named.chosen(
+                among: candidates.map {
+                    .init(
+                        value: $0.values[position] ?? .null, timestamp: $0.stamp.timestamp,
+                        dot: $0.stamp.dot)
+                })
+            return candidates[chosen]
+        }
         return policy.choice == .earliest ? candidates.first : candidates.last
     }
 

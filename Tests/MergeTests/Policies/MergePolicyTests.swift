@@ -70,6 +70,7 @@ struct MergePolicyTests {
             case .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump: .deleteWins
             case .rollback: .earliest
             case .overwrite: .latest
+            case .named: .named
             }
         #expect(deleting.rule == expected)
     }

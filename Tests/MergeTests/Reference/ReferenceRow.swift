@@ -31,7 +31,7 @@ struct ReferenceRow {
     var isRowGrained: Bool {
         switch entity {
         case .errorByRow, .rollback, .overwrite: true
-        case .error, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump: false
+        case .error, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .named: false
         }
     }
 
@@ -72,7 +72,7 @@ struct ReferenceRow {
         case .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump:
             return !sides.isEmpty && !sides.contains { !saysAlive($0) }
         case .rollback: return sides.first.map(saysAlive) ?? false
-        case .overwrite: return sides.last.map(saysAlive) ?? false
+        case .overwrite, .named: return sides.last.map(saysAlive) ?? false
         }
     }
 
@@ -87,9 +87,25 @@ struct ReferenceRow {
             }
         } else {
             let sides = siblings(ofProperty: property)
-            write = properties[property] == .mergeByPropertyObjectTrump ? sides.last : sides.first
+            switch properties[property] {
+            case .mergeByPropertyObjectTrump: write = sides.last
+            case .named: write = least(sides, property)
+            default: write = sides.first
+            }
         }
         return write.map { Shown(value: history[$0].values[property], write: $0) }
+    }
+
+    /// What the tests' own policy chooses: the least value, of equal ones the last.
+    private func least(_ sides: [Int], _ property: Int) -> Int? {
+        var best = sides.first
+        for side in sides.dropFirst() {
+            guard let value = history[side].values[property], let known = best,
+                let least = history[known].values[property]
+            else { continue }
+            if value <= least { best = side }
+        }
+        return best
     }
 
     /// The earliest of the inserts and revivals that none has seen: the row's rank.

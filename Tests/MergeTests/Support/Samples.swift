@@ -49,7 +49,23 @@ struct PolicyCase: Sendable, CustomTestStringConvertible {
             PolicyCase(
                 entity: .error,
                 properties: [.mergeByPropertyObjectTrump, .mergeByPropertyStoreTrump]),
+            PolicyCase(
+                entity: .mergeByPropertyStoreTrump,
+                properties: [least, .mergeByPropertyObjectTrump]),
+            PolicyCase(entity: .error, properties: [.error, least]),
         ]
+
+    /// A policy of an application's own: the least integer, of equal ones the last.
+    private static let least = NamedMergePolicy.register("leastOrLast", version: 1) { writes in
+        var best = 0
+        for place in writes.indices.dropFirst() {
+            guard case .integer(let value) = writes[place].value,
+                case .integer(let least) = writes[best].value
+            else { continue }
+            if value <= least { best = place }
+        }
+        return best
+    }
 
     var policies: EntityPolicies { EntityPolicies(entity: entity, properties: properties) }
 

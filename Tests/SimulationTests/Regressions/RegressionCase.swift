@@ -25,6 +25,8 @@ struct RegressionCase: Sendable, CustomTestStringConvertible {
         case smallQueues
         /// Nodes that walk through several models.
         case modelWalks
+        /// Attributes with a merge policy of the application's own.
+        case namedPolicies
 
         static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
     }
@@ -52,6 +54,7 @@ struct RegressionCase: Sendable, CustomTestStringConvertible {
         options.hasDemanded = plans >= .demanded
         options.hasSmallQueues = plans >= .smallQueues
         options.hasModelWalks = plans >= .modelWalks
+        options.hasNamedPolicies = plans >= .namedPolicies
         return options
     }
 }

@@ -44,7 +44,9 @@ struct SaveRequestReader {
         }
         var policy = MergePolicy.error
         if let name = try fields.string("mergePolicy") {
-            guard let named = MergePolicy(rawValue: name), named != .errorByRow else {
+            guard let named = MergePolicy.allCases.first(where: { $0.rawValue == name }),
+                named != .errorByRow
+            else {
                 throw fields.wrong(
                     "mergePolicy",
                     "error, mergeByPropertyStoreTrump, mergeByPropertyObjectTrump, rollback or "
