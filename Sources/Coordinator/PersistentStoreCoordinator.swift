@@ -421,6 +421,7 @@ public final class PersistentStoreCoordinator: Sendable {
         }
         try? writablePool?.close()
         ownership?.release()
+        observers.end()
     }
 }
 
