@@ -71,6 +71,8 @@ struct ScratchPad {
         }
         try show("the list meanwhile:", try await title(id, in: list), is: "Shopping")
 
+        // Made before the other node saves, so that it misses nothing.
+        var changes = pad.objectChanges.makeAsyncIterator()
         let other = ManagedObjectContext(two, classes: classes)
         try await other.perform {
             let note = try edited(id, in: other)
@@ -80,9 +82,8 @@ struct ScratchPad {
         try await one.waitUntilCovered(try two.currentToken.versionVector, timeout: .seconds(30))
         // The list merges the commit on its queue, and then the pad on its own.
         await list.perform {}
-        for _ in 0..<500 {
-            if try await pad.perform({ try edited(id, in: pad).text == "Milk and bread" }) { break }
-            try await Task.sleep(for: .milliseconds(10))
+        while let change = await changes.next() {
+            if change.refreshed.contains(id) || change.missed > 0 { break }
         }
         try show("node 2 saved, the list shows:", try await title(id, in: list), is: "Groceries")
         try await pad.perform {

@@ -422,6 +422,7 @@ public final class PersistentStoreCoordinator: Sendable {
         try? writablePool?.close()
         ownership?.release()
         options.memory?.remove()
+        observers.end()
     }
 }
 

@@ -9,11 +9,18 @@ extension ConflictJournal {
             VALUES (?1, 0, ?2, ?3, ?4, ?5, ?6, ?7)
             ON CONFLICT (id, closed) DO UPDATE SET kind = excluded.kind,
                 state = excluded.state, record = excluded.record
+            RETURNING opened
             """)
-        try run(statement, conflict)
+        bind(statement, conflict)
+        while try statement.step() {
+            // Else it was open before this group.
+            if UInt64(bitPattern: statement.integer(0)) == state.generation {
+                group.conflicts.noteOpened(conflict)
+            }
+        }
     }
 
-    func run(_ statement: SQLStatement, _ conflict: Conflict) throws {
+    func bind(_ statement: SQLStatement, _ conflict: Conflict) {
         statement.bind(1, conflict.id.asOpen.description)
         statement.bind(2, conflict.id.entity)
         statement.bind(3, conflict.id.row.rawValue)
@@ -21,7 +28,6 @@ extension ConflictJournal {
         statement.bind(5, conflict.state.rawValue)
         statement.bind(6, Int64(bitPattern: conflict.openedAt))
         statement.bind(7, ConflictCoding.encode(conflict))
-        try statement.run()
     }
 
     /// Moves an open entry to the closed ones.
@@ -29,13 +35,14 @@ extension ConflictJournal {
         var conflict = conflict
         if let known = try openEntry(conflict.id) { conflict.openedAt = known.openedAt }
         try removeOpenEntry(conflict.id)
-        try writeClosed(conflict)
+        try writeClosed(conflict, openID: conflict.id)
     }
 
     func removeOpenEntry(_ id: ConflictID) throws {
         let remove = try database.prepared("DELETE FROM _conflict WHERE id = ?1 AND closed = 0")
         remove.bind(1, id.description)
         try remove.run()
+        group.conflicts.noteEnded(id)
     }
 
     /// Writes an entry that another store has closed, under the name that it has.
@@ -46,7 +53,8 @@ extension ConflictJournal {
             VALUES (?1, ?8, ?2, ?3, ?4, ?5, ?6, ?7)
             """)
         statement.bind(8, Int64(bitPattern: conflict.id.closedAt ?? state.generation))
-        try run(statement, conflict)
+        bind(statement, conflict)
+        try statement.run()
     }
 
     /// The entry of an open conflict as it was last written.
@@ -157,7 +165,9 @@ extension ConflictJournal {
     }
 
     /// Writes an entry that is closed, under a name nobody has in this generation.
-    func writeClosed(_ conflict: Conflict) throws {
+    ///
+    /// - Parameter openID: its name while it was open; nil if it never was.
+    func writeClosed(_ conflict: Conflict, openID: ConflictID? = nil) throws {
         var conflict = conflict
         let subject = conflict.id.subject
         for attempt in 1...1_000_000 {
@@ -178,12 +188,13 @@ extension ConflictJournal {
             VALUES (?1, ?8, ?2, ?3, ?4, ?5, ?6, ?7)
             """)
         statement.bind(8, Int64(bitPattern: state.generation))
-        try run(statement, conflict)
+        bind(statement, conflict)
+        try statement.run()
         state.log.closedRecords += 1
-        group.closedConflicts.append(
-            ConflictID(
-                entity: conflict.id.entity, row: conflict.id.row, subject: conflict.id.subject,
-                closedAt: state.generation))
+        let closedID = ConflictID(
+            entity: conflict.id.entity, row: conflict.id.row, subject: conflict.id.subject,
+            closedAt: state.generation)
+        group.conflicts.noteClosed(conflict, id: closedID, openID: openID)
         group.wroteApart = true
     }
 

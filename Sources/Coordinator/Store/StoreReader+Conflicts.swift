@@ -25,12 +25,14 @@ public struct ConflictQuery: Hashable, Sendable {
     /// Describes what is wanted; without arguments the newest 100 of all.
     public init(
         state: ConflictState? = nil, entity: String? = nil, row: RowID? = nil,
+        object: ManagedObjectID? = nil,
         kind: ConflictKind? = nil, violation: ConflictViolation? = nil, isOpen: Bool? = nil,
         after: ConflictPlace? = nil, limit: Int = 100
     ) {
         self.state = state
         self.entity = entity
         self.row = row
+        self.object = object
         self.kind = kind
         self.violation = violation
         self.isOpen = isOpen

@@ -86,8 +86,7 @@ final class StoreSession {
         var updated: [ManagedObjectID] = []
         var deleted: [ManagedObjectID] = []
         var actors = Set<ActorID>()
-        /// Conflicts closed in this group, for the answers of its saves.
-        var closedConflicts: [ConflictID] = []
+        var conflicts = GroupConflicts()
         /// Whether something was written besides transactions.
         var wroteApart = false
 
@@ -96,7 +95,7 @@ final class StoreSession {
         var mark: [Int] {
             [
                 transactions.count, inserted.count, updated.count, deleted.count,
-                closedConflicts.count,
+                conflicts.lengths.events, conflicts.lengths.closed,
             ]
         }
 
@@ -106,7 +105,7 @@ final class StoreSession {
             inserted.removeLast(inserted.count - mark[1])
             updated.removeLast(updated.count - mark[2])
             deleted.removeLast(deleted.count - mark[3])
-            closedConflicts.removeLast(closedConflicts.count - mark[4])
+            conflicts.rewind(events: mark[4], closed: mark[5])
         }
     }
 
@@ -198,12 +197,14 @@ final class StoreSession {
             return
         }
         noteSequences()
+        let conflicts = group.conflicts.told
         closed.append(
             CommitNotice(
                 token: token, digest: state.digest, membership: state.membership,
                 transactions: group.transactions,
                 isLocal: isLocal, inserted: group.inserted, updated: group.updated,
-                deleted: group.deleted))
+                deleted: group.deleted, openedConflicts: conflicts.opened,
+                closedConflicts: conflicts.closed, hasMoreConflicts: conflicts.hasMore))
         group = GroupChanges()
     }
 

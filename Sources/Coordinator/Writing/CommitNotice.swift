@@ -11,7 +11,7 @@ public struct CommitNotice: Sendable {
     /// The members in that state.
     public let membership: Membership
     /// The transactions committed, in the order applied.
-    package let transactions: [EncodedTransaction]
+    package internal(set) var transactions: [EncodedTransaction]
     /// Whether they were saved here; else they came from other nodes.
     public let isLocal: Bool
     /// Objects that became visible.
@@ -20,6 +20,28 @@ public struct CommitNotice: Sendable {
     public let updated: [ManagedObjectID]
     /// Objects that are no longer visible.
     public let deleted: [ManagedObjectID]
+    /// The conflicts that the commit opened and that are open after it, in the order of opening.
+    ///
+    /// A conflict is open as long as no save has seen all its sides. So a merge opens one whatever the
+    /// policy is: under an error policy it is unresolved, under any other the policy has settled what
+    /// readers see. A conflict that was open before, and has more sides now, is not among them.
+    public let openedConflicts: [ConflictSummary]
+    /// The conflicts that the commit closed, in the order of closing; resolved if a save that had seen
+    /// all sides ended them, settled if they ended otherwise.
+    ///
+    /// One may have been opened by the same commit, and one that the commit closed and opened again is in
+    /// both lists. To keep a list of open conflicts, take away those of ``ConflictSummary/openID`` first,
+    /// then add ``openedConflicts``. What a save's policy discarded is closed without having been open.
+    public let closedConflicts: [ConflictSummary]
+    /// Whether there may be more than either list names. Ask
+    /// ``PersistentStoreCoordinator/conflicts(_:)`` then.
+    public let hasMoreConflicts: Bool
+
+    /// What a notice has at most.
+    public enum Bounds {
+        /// So many opened conflicts, and so many closed ones: a merge of many may have thousands.
+        public static let conflicts = 1_000
+    }
 }
 
 /// A store after its last commit.

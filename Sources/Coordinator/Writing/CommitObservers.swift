@@ -14,34 +14,70 @@ public final class CommitObservation: Sendable {
 
 /// The observers of commits. Thread-safe.
 final class CommitObservers: Sendable {
+    private struct Observer {
+        let id: Int
+        let body: @Sendable (CommitNotice) -> Void
+        /// Told once that no commit follows, with what stopped the coordinator if something did.
+        let onEnd: (@Sendable (CoordinatorError?) -> Void)?
+    }
+
     private struct State {
         var next = 0
-        var bodies: [(id: Int, body: @Sendable (CommitNotice) -> Void)] = []
+        var observers: [Observer] = []
         var stopBodies: [@Sendable (CoordinatorError) -> Void] = []
+        var isEnded = false
+        var error: CoordinatorError?
     }
 
     private let state = Mutex(State())
 
-    func add(_ body: @escaping @Sendable (CommitNotice) -> Void) -> CommitObservation {
-        let id = state.withLock { state in
+    func add(
+        _ body: @escaping @Sendable (CommitNotice) -> Void,
+        onEnd: (@Sendable (CoordinatorError?) -> Void)? = nil
+    ) -> CommitObservation {
+        let (id, isEnded, error) = state.withLock { state in
             state.next += 1
-            state.bodies.append((state.next, body))
-            return state.next
+            if !state.isEnded || onEnd == nil {
+                state.observers.append(Observer(id: state.next, body: body, onEnd: onEnd))
+            }
+            return (state.next, state.isEnded, state.error)
         }
+        if isEnded { onEnd?(error) }
         return CommitObservation { [weak self] in
-            self?.state.withLock { $0.bodies.removeAll { $0.id == id } }
+            self?.state.withLock { $0.observers.removeAll { $0.id == id } }
         }
     }
+
+    /// How many there are.
+    var count: Int { state.withLock(\.observers.count) }
 
     func onStop(_ body: @escaping @Sendable (CoordinatorError) -> Void) {
         state.withLock { $0.stopBodies.append(body) }
     }
 
     func notify(_ notice: CommitNotice) {
-        for (_, body) in state.withLock({ $0.bodies }) { body(notice) }
+        for observer in state.withLock({ $0.observers }) { observer.body(notice) }
     }
 
     func stop(_ error: CoordinatorError) {
         for body in state.withLock({ $0.stopBodies }) { body(error) }
+        end(error)
     }
+
+    /// Tells that no commit follows; after the first time it does nothing.
+    ///
+    /// - Parameter error: what stopped the coordinator; nil if it was closed.
+    func end(_ error: CoordinatorError? = nil) {
+        let ended = state.withLock { state in
+            if state.isEnded { return [] as [Observer] }
+            state.isEnded = true
+            state.error = error
+            let ended = state.observers.filter { $0.onEnd != nil }
+            state.observers.removeAll { $0.onEnd != nil }
+            return ended
+        }
+        for observer in ended { observer.onEnd?(error) }
+    }
+
+    deinit { end() }
 }

@@ -94,7 +94,7 @@ struct SaveWriter: StorePart {
             }
         }
 
-        let closedBefore = group.closedConflicts.count
+        let closedBefore = group.conflicts.closed.count
         let seen = state.versionVector
         var stamp: Stamp?
         var written: [RowID: [ConflictSide.RowValue]] = [:]
@@ -118,7 +118,7 @@ struct SaveWriter: StorePart {
         var result = SaveResult(
             transaction: stamp?.dot, timestamp: stamp?.timestamp, seen: seen, token: session.token,
             insertedRows: plan.inserted,
-            conflicts: Array(group.closedConflicts[closedBefore...]),
+            conflicts: group.conflicts.closed[closedBefore...].map(\.id),
             rows: try savedRows(plan, changes, stamp))
         result.incremented = try PremisePlanner.incremented(plan, rowStore.load)
         if let saveID = request.saveID {

@@ -156,7 +156,7 @@ struct CheckerScript {
             token: token(generation, Self.vector(vector)),
             digest: ProjectionDigest(high: digest, low: 0), membership: Membership(),
             transactions: transactions, isLocal: isLocal, inserted: inserted, updated: [],
-            deleted: deleted)
+            deleted: deleted, openedConflicts: [], closedConflicts: [], hasMoreConflicts: false)
     }
 
     /// That a node has committed what came to these, as its generation of a number.
