@@ -28,4 +28,12 @@ extension ModelText {
         }
         return model
     }
+
+    /// The merge policy that is missing to make a model of the text; nil if something else is, or nothing.
+    var unregisteredPolicy: String? {
+        do {
+            _ = try ManagedObjectModel(json: text)
+            return nil
+        } catch { return error.unregisteredPolicy }
+    }
 }

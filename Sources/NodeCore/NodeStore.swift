@@ -130,7 +130,9 @@ package struct NodeStore: Sendable {
 
     private func difference(of text: ModelText) -> String {
         guard let model = text.model else {
-            return "the model that it tells of is not that of its hash"
+            return text.unregisteredPolicy.map {
+                "its model names the merge policy \($0), which this program has not registered"
+            } ?? "the model that it tells of is not that of its hash"
         }
         return "here / there: "
             + ModelDifference.summary(ModelDifference.betweenPeers(coordinator.model, model))

@@ -23,7 +23,8 @@ public struct PersistentStoreDescription: Sendable {
     public init(path: String) { self.path = path }
 
     /// Describes a store that is kept in memory alone, new each time it is loaded; as one of
-    /// NSInMemoryStoreType. It has no path.
+    /// NSInMemoryStoreType. It has no path. See
+    /// ``PersistentStoreCoordinator/init(inMemory:cluster:node:options:)``.
     public static func inMemory() -> PersistentStoreDescription {
         var description = PersistentStoreDescription(path: "")
         description.isInMemory = true

@@ -8,8 +8,9 @@ public import Merge
 /// it changes the context's objects so that none is left (refreshes with their changes kept, deletes, gives
 /// another key), or it hands the conflict to `super`, which settles it as ``merge`` says. Then the save is
 /// tried once more. What others have saved meanwhile is a new conflict, for at most
-/// ``ContextMergePolicy/attempts`` attempts. A conflict that is still as it was when the policy was told of
-/// it makes the save fail; so does an error that a policy throws. What it changed stays.
+/// ``ContextMergePolicy/attempts`` attempts, each with `willSave` and validation. A conflict that is still
+/// as it was when the policy was told of it makes the save fail; so does an error that a policy throws.
+/// What it changed stays. While it is asked, a pinned context reads the newest generation.
 ///
 /// Between nodes the entities' ``Merge/MergePolicy`` counts, not this. Source: NSMergePolicy.
 ///

@@ -119,6 +119,10 @@ struct ContextSave: ContextPart {
             else { continue }
             result.failures[index].object = object.nameInFailures
         }
+        result.conflicts = result.conflicts.map { conflict in
+            guard let object = object(conflict.object.row.rawValue) else { return conflict }
+            return conflict.renamed(object.objectID)
+        }
         for index in result.constraintConflicts.indices {
             result.constraintConflicts[index].conflictingObjects =
                 result.constraintConflicts[index].conflictingObjects.map {

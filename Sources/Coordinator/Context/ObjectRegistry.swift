@@ -163,6 +163,8 @@ struct ObjectRegistry: ContextPart {
     /// The pin to read from, which is taken now if the context is to be pinned at its next read; nil for
     /// the newest generation.
     func readingPin() throws -> GenerationPin? {
+        // A merge policy decides about what others have saved since.
+        if graph.settled != nil { return nil }
         switch graph.generation {
         case .newest: return nil
         case .pinned(let pin): return pin

@@ -9,13 +9,12 @@ struct PolicySave: ContextPart {
     func save(_ options: SaveOptions) throws -> SaveResult? {
         let policy = context.mergePolicy
         if policy.isPlain { return try attempt(options, by: policy.merge, SettledConflicts()) }
-        graph.settled = SettledConflicts()
-        defer { graph.settled = nil }
+        var settled = SettledConflicts()
         var told = Set<MergeConflict>()
         var toldOfKeys = Set<ConstraintConflict>()
         for number in 1... {
             do {
-                return try attempt(options, by: .error, graph.settled ?? SettledConflicts())
+                return try attempt(options, by: .error, settled)
             } catch let error as CoordinatorError {
                 let conflicts = SaveConflicts(error)
                 // What an attempt says is all that it met, so a single old conflict stands for good.
@@ -25,11 +24,21 @@ struct PolicySave: ContextPart {
                 else { throw error }
                 told.formUnion(conflicts.optimisticLocking)
                 toldOfKeys.formUnion(conflicts.constraint)
-                try policy.resolve(mergeConflicts: conflicts, in: context)
+                settled = try ask(policy, about: conflicts, settled)
             }
             try takeChanges()
         }
         return nil
+    }
+
+    /// - Returns: what is settled, with what the policy hands on now.
+    private func ask(
+        _ policy: ContextMergePolicy, about conflicts: SaveConflicts, _ settled: SettledConflicts
+    ) throws -> SettledConflicts {
+        graph.settled = settled
+        defer { graph.settled = nil }
+        try policy.resolve(mergeConflicts: conflicts, in: context)
+        return graph.settled ?? settled
     }
 
     private func attempt(
@@ -46,6 +55,7 @@ struct PolicySave: ContextPart {
     private func takeChanges() throws {
         context.processPendingChanges()
         deletes.propagateDeletes()
+        try context.saving.callWillSave()
         try objectRegistry.throwFaultingError()
         try ContextValidation(context: context).validate()
     }
@@ -58,7 +68,9 @@ struct PolicySave: ContextPart {
         if policy.leavesUnresolved, let first = conflicts.first {
             throw CoordinatorError.movedOn(first, of: conflicts)
         }
-        for conflict in conflicts { graph.settled?.versions[conflict.object.row] = policy }
+        for conflict in conflicts {
+            graph.settled?.versions[conflict.object.row] = (conflict.newVersion, policy)
+        }
     }
 
     /// The same of conflicts of keys.
@@ -67,8 +79,10 @@ struct PolicySave: ContextPart {
         if policy.leavesUnresolved, let first = conflicts.first {
             throw CoordinatorError.keyTaken(first, of: conflicts)
         }
-        for object in conflicts.flatMap(\.conflictingObjects) {
-            graph.settled?.keys[object.row] = policy
+        for conflict in conflicts {
+            for object in conflict.conflictingObjects {
+                graph.settled?.keys[object.row, default: []].append((conflict, policy))
+            }
         }
     }
 
@@ -89,42 +103,65 @@ extension SaveConflicts {
     }
 }
 
-/// What the policy of a context handed to Core Data's policies, by the rows of the save.
+/// What the policy of a context handed to Core Data's policies, by the rows of the save. It holds for the
+/// conflicts that the policy was told of: what others have saved since is another one.
 struct SettledConflicts: Sendable {
-    /// Where the row has another version by now.
-    var versions: [RowID: MergePolicy] = [:]
-    /// Where other rows have its key.
-    var keys: [RowID: MergePolicy] = [:]
+    /// Where the row had another version, which is nil if it was gone.
+    var versions: [RowID: (newVersion: RowVersion?, policy: MergePolicy)] = [:]
+    /// Where other rows had its key.
+    var keys: [RowID: [(conflict: ConstraintConflict, policy: MergePolicy)]] = [:]
 
     var isEmpty: Bool { versions.isEmpty && keys.isEmpty }
 
-    /// The same under the request's numbers for inserted rows.
+    /// The same under the request's numbers for inserted rows. Those that are not inserted any more are
+    /// left out, as others have their numbers.
     func renamed(_ numbers: [RowID: RowID]) -> SettledConflicts {
         var result = self
         result.keys = [:]
-        for (row, policy) in keys { result.keys[numbers[row] ?? row] = policy }
+        for (row, entries) in keys {
+            if let number = numbers[row] ?? (row.rawValue > 0 ? row : nil) {
+                result.keys[number] = entries
+            }
+        }
         return result
+    }
+
+    /// The policy for a row that has moved on, known by two names; nil where none was asked about that.
+    func policy(
+        forVersion version: RowVersion?, of row: RowID, _ other: RowID
+    ) -> MergePolicy? {
+        guard let known = versions[row] ?? versions[other], known.newVersion == version else {
+            return nil
+        }
+        return known.policy
+    }
+
+    /// The policy for a row that would have a key; nil where none was asked about that.
+    ///
+    /// - Parameter holder: the row of the store that has it.
+    func policy(
+        forKey values: [(name: String, value: PropertyValue)], of row: RowID, holder: RowID?
+    ) -> MergePolicy? {
+        keys[row]?.last { entry in
+            entry.conflict.databaseObject?.row == holder
+                && values.allSatisfy { entry.conflict.constraintValues[$0.name] == $0.value }
+        }?.policy
     }
 }
 
 extension SaveRequest {
-    /// The request as it is for one of its rows, known by several names, that has moved on.
-    func forVersion(of row: RowID, _ other: RowID) -> SaveRequest {
-        if settled.versions.isEmpty { return self }
-        return settling(by: settled.versions[row] ?? settled.versions[other])
-    }
-
-    /// The request as it is for rows that would have one key: settled if all are.
-    func forKey(of rows: [RowID]) -> SaveRequest {
-        if settled.keys.isEmpty { return self }
-        let policies = rows.map { settled.keys[$0] }
-        return settling(by: policies.contains(nil) ? nil : policies.first ?? nil)
-    }
-
-    private func settling(by policy: MergePolicy?) -> SaveRequest {
+    /// The request with another policy, where there is one.
+    func settling(by policy: MergePolicy?) -> SaveRequest {
         guard let policy else { return self }
         var result = self
         result.mergePolicy = policy
         return result
+    }
+
+    /// The request as it is for a row that has moved on, known by two names.
+    func forVersion(of row: RowID, _ other: RowID, _ loaded: LoadedRow?) -> SaveRequest {
+        if settled.versions.isEmpty { return self }
+        let version = loaded.flatMap { $0.isAlive ? $0.version : nil }
+        return settling(by: settled.policy(forVersion: version, of: row, other))
     }
 }

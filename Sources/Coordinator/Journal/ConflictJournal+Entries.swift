@@ -2,7 +2,8 @@ import Merge
 
 /// The entries, in `_conflict`.
 extension ConflictJournal {
-    func writeOpen(_ conflict: Conflict) throws {
+    /// - Parameter isNews: whether a notice names it though it was open before.
+    func writeOpen(_ conflict: Conflict, isNews: Bool = false) throws {
         let statement = try database.prepared(
             """
             INSERT INTO _conflict (id, closed, entity, row, kind, state, opened, record)
@@ -14,7 +15,7 @@ extension ConflictJournal {
         bind(statement, conflict)
         while try statement.step() {
             // Else it was open before this group.
-            if UInt64(bitPattern: statement.integer(0)) == state.generation {
+            if isNews || UInt64(bitPattern: statement.integer(0)) == state.generation {
                 group.conflicts.noteOpened(conflict)
             }
         }

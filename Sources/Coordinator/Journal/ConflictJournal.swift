@@ -84,7 +84,8 @@ struct ConflictJournal: StorePart {
         // While policies are adopted the entries are of another one's making, though the row as it
         // is loaded does not tell.
         for conflict in after where scratch.isAdopting || !before.contains(conflict) {
-            try writeOpen(conflict)
+            let former = before.first { $0.id == conflict.id }
+            try writeOpen(conflict, isNews: former.map { $0.state != conflict.state } ?? false)
         }
         for conflict in before where !after.contains(where: { $0.id == conflict.id }) {
             var closed = conflict

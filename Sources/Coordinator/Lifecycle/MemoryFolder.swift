@@ -74,8 +74,12 @@ final class MemoryFolder: Sendable {
 
 extension PersistentStoreCoordinator {
     /// Opens a new store that is kept in memory alone, as an NSInMemoryStoreType's: it is gone when the
-    /// coordinator is closed or released, or the program ends. All else is as with a store on a disk:
-    /// constraints, history, query generations, backups.
+    /// coordinator is closed or released. All else is as with a store on a disk: constraints, history,
+    /// query generations, backups.
+    ///
+    /// Nobody finds it again, but it takes memory until it is closed: close it before the program ends.
+    /// What a program has left is removed when the same user next opens a store in memory, or at
+    /// the next start of the machine.
     ///
     /// - Parameters:
     ///   - model: the schema.

@@ -3,6 +3,15 @@ import Merge
 
 /// Looks at a store's file for an opening, and connects to it.
 enum StoreConnection {
+    /// Whether a file says that it is a store. One that was just made may say so in its log alone.
+    static func isMarked(_ path: String, _ files: any StoreFiles) -> Bool {
+        guard let header = files.read(path, from: 0, count: 100), header.count == 100,
+            header.starts(with: Array("SQLite format 3\0".utf8))
+        else { return false }
+        let mark = header[68..<72].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+        return Int32(bitPattern: mark) == StoreLayout.applicationID
+    }
+
     /// Refuses another program's database, and a store of another layout, before SQLite opens it,
     /// because opening it for writing changes its journal mode.
     ///
@@ -13,7 +22,7 @@ enum StoreConnection {
     ///
     /// Only the holder of the store's lock may call it: reading the file closes a descriptor of it,
     /// and with that the kernel drops all locks on it that SQLite holds for this process.
-    static func checkHeader(_ path: String, _ files: any StoreFiles) throws {
+    private static func checkHeader(_ path: String, _ files: any StoreFiles) throws {
         guard let header = files.read(path, from: 0, count: 100), header.count == 100,
             header.starts(with: Array("SQLite format 3\0".utf8)),
             let size = files.size(of: path), files.size(of: path + "-wal") ?? 0 == 0
@@ -128,7 +137,7 @@ enum StoreConnection {
         do {
             model = try ManagedObjectModel(json: Array(statement.text(2).utf8))
         } catch {
-            throw CoordinatorError(.storeDamaged, "The model kept in \(path) is damaged: \(error).")
+            throw CoordinatorError.keptModel(of: path, error)
         }
         return (
             model, statement.text(0), node, try StoreLayout.readNames(in: database),

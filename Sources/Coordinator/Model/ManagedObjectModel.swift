@@ -123,11 +123,22 @@ public struct ModelError: Error, Hashable, Sendable, CustomStringConvertible {
     public let place: String
     /// The mistake in it.
     public let reason: String
+    /// The merge policy that this program would have to register first, `name@version`; nil where
+    /// something else is at fault.
+    public let unregisteredPolicy: String?
 
     /// Describes a fault.
     public init(_ place: String, _ reason: String) {
         self.place = place
         self.reason = reason
+        unregisteredPolicy = nil
+    }
+
+    /// Describes a model with a merge policy that this program has not registered.
+    init(_ place: String, unregistered policy: String) {
+        self.place = place
+        reason = "this program has not registered the merge policy \"\(policy)\""
+        unregisteredPolicy = policy
     }
 
     /// Place and reason.

@@ -85,8 +85,7 @@ struct ModelJSONReader {
             if let text = try text("mergePolicy"), NamedMergePolicy.isText(text),
                 MergePolicy(rawValue: text) == nil
             {
-                throw ModelError(
-                    name, "this program has not registered the merge policy \"\(text)\"")
+                throw ModelError(name, unregistered: text)
             }
             return try choice("mergePolicy", as: MergePolicy.self)
         }

@@ -56,6 +56,10 @@ extension ConflictResolver {
                 ? (policy.choice == .earliest ? conflict.sides.first : conflict.sides.last)
                 : deletion ?? (policy.choice == .earliest ? writes.first : writes.last)
         case .named(let named):
+            guard policy == conflict.policy else {
+                throw CoordinatorError(
+                    .malformed, "Policy \(policy.rawValue) is not that of \(conflict.id).")
+            }
             guard
                 let place = self.chosen(
                     by: named, of: conflict, among: Array(conflict.sides.indices))

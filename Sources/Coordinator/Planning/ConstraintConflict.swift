@@ -5,7 +5,7 @@ public import Merge
 ///
 /// One for each set of objects: it names all the constraints by which they share values.
 public struct ConstraintConflict: Hashable, Sendable {
-    /// The entity whose objects the constraint compares, those of its sub-entities too.
+    /// The entity of the objects that the constraint compares, with its sub-entities.
     let scope: String
     /// The properties of the constraint, or of all that these objects break.
     public internal(set) var constraint: [String]

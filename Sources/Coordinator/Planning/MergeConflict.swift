@@ -39,8 +39,20 @@ public struct MergeConflict: Hashable, Sendable {
     }
 }
 
+extension MergeConflict {
+    /// The same of an object that is known by another ID.
+    func renamed(_ object: ManagedObjectID) -> MergeConflict {
+        var result = MergeConflict(
+            object: object, properties: properties, oldVersion: oldVersion, newVersion: newVersion,
+            objectSnapshot: objectSnapshot, cachedSnapshot: cachedSnapshot,
+            persistedSnapshot: persistedSnapshot)
+        result.name = name
+        return result
+    }
+}
+
 extension CoordinatorError {
-    /// The refusal of a save whose objects have moved on.
+    /// The refusal of a save if objects have moved on.
     static func movedOn(_ first: MergeConflict, of conflicts: [MergeConflict]) -> CoordinatorError {
         CoordinatorError(
             .mergeConflict,

@@ -54,7 +54,7 @@ extension SavePlanner {
                 name: operation.row, isSettled: true, isExact: operation.isExact)
         }
         let written = operation.written
-        let asked = request.forVersion(of: operation.row, row)
+        let asked = request.forVersion(of: operation.row, row, loaded)
         switch try settle(written, asked, loaded, table, row, &plan) {
         case .write(let values):
             // The values of the object that the policy brings back come last.

@@ -136,7 +136,7 @@ struct SavePlanner: PlanningPart {
         if let loaded = planned.loaded, loaded.isAlive, let version = operation.version,
             version != loaded.version
         {
-            let asked = request.forVersion(of: operation.row, row)
+            let asked = request.forVersion(of: operation.row, row, loaded)
             switch try settle(operation, asked, loaded, planned.table, row, &plan) {
             case .write(let values):
                 operation.values = values

@@ -136,7 +136,13 @@ struct UniquenessPlanner: PlanningPart {
         for dispute: Dispute, _ request: SaveRequest, _ plan: SavePlan
     ) -> SaveRequest {
         if request.settled.keys.isEmpty { return request }
-        return request.forKey(of: dispute.rows.compactMap { plan.rows[$0]?.name })
+        let values = Array(zip(dispute.constraint.names, dispute.key.values))
+        let policies = dispute.rows.map { row in
+            request.settled.policy(
+                forKey: values, of: named(row, plan.rows[row]), holder: dispute.holder)
+        }
+        // Settled if it is for all.
+        return request.settling(by: policies.contains(nil) ? nil : policies.first ?? nil)
     }
 
     /// The disputes about keys that are to be looked at, in the order of the save.
@@ -176,6 +182,12 @@ struct UniquenessPlanner: PlanningPart {
 
     func gives(_ planned: SavePlan.Row, _ constraint: UniqueConstraint) -> Bool {
         planned.kind == .delete || planned.touches(constraint.names)
+    }
+
+    /// How a conflict calls a row.
+    private func named(_ row: RowID, _ planned: SavePlan.Row?) -> RowID {
+        guard let planned, planned.kind == .insert else { return row }
+        return planned.name
     }
 
     // MARK: Refusing
@@ -219,7 +231,7 @@ struct UniquenessPlanner: PlanningPart {
             conflictingObjects: planned.map { row, planned in
                 ManagedObjectID(
                     entityName: planned.table.entity.name,
-                    row: planned.kind == .insert ? planned.name : row)
+                    row: named(row, planned))
             },
             conflictingSnapshots: planned.map { _, planned in planned.loaded.map(snapshot) })
     }

@@ -3,7 +3,7 @@ extension PersistentStoreCoordinator {
     /// other nodes saved.
     ///
     ///     for try await commit in coordinator.commits {
-    ///         if commit.missed > 0 { try list.reload() }
+    ///         if commit.missed > 0 || commit.hasMoreConflicts { try list.reload() }
     ///         list.remove(commit.closedConflicts.compactMap(\.openID))
     ///         list.add(commit.openedConflicts)
     ///     }

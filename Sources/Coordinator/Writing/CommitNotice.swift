@@ -24,7 +24,8 @@ public struct CommitNotice: Sendable {
     ///
     /// A conflict is open as long as no save has seen all its sides. So a merge opens one whatever the
     /// policy is: under an error policy it is unresolved, under any other the policy has settled what
-    /// readers see. A conflict that was open before, and has more sides now, is not among them.
+    /// readers see. A conflict that was open before is among them if its ``ConflictSummary/state`` is
+    /// another now, as by a write of a model with another policy, and not if it has more sides alone.
     public let openedConflicts: [ConflictSummary]
     /// The conflicts that the commit closed, in the order of closing; resolved if a save that had seen
     /// all sides ended them, settled if they ended otherwise.

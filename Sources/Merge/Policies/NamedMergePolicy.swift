@@ -10,7 +10,11 @@ import Synchronization
 /// function gives it another version, and migrates the model.
 ///
 /// The function sees the writes that no other has seen, and no base: what they overwrote is gone
-/// from one node sooner than from another.
+/// from one node sooner than from another. Of objects that a unique key has made one it sees what each
+/// of them shows.
+///
+/// A version stays registered as long as a store knows a model that names it: to migrate a store, and
+/// to apply what was written before, the program needs both.
 ///
 /// - Important: The function gets the same writes in the same order everywhere, and must give the same
 ///   answer for ever, whatever the machine, the time and the calls before. Otherwise nodes show different
@@ -44,6 +48,8 @@ public struct NamedMergePolicy: Hashable, Sendable {
         let name: String
         let version: Int
         let function: Function
+        /// Where it was registered.
+        let source: SourcePlace
     }
 
     private static let entries = Mutex<[Entry]>([])
@@ -79,7 +85,7 @@ public struct NamedMergePolicy: Hashable, Sendable {
             require(
                 entries.count < limit, "More than \(limit) merge policies are registered.",
                 at: source)
-            entries.append(Entry(name: name, version: version, function: function))
+            entries.append(Entry(name: name, version: version, function: function, source: source))
             return .named(NamedMergePolicy(place: UInt16(entries.count - 1)))
         }
     }
@@ -126,7 +132,7 @@ public struct NamedMergePolicy: Hashable, Sendable {
         require(
             writes.indices.contains(chosen),
             "Merge policy \(entry.name)@\(entry.version) chose the write \(chosen) of \(writes.count).",
-            at: SourcePlace(#fileID, #line))
+            at: entry.source)
         return chosen
     }
 }

@@ -57,7 +57,7 @@ import Testing
     }
 
     /// Two tags with a unique name, and a context that renames one to a name which is taken meanwhile
-    /// by the other, whose version moves on too.
+    /// by the other, and has another version by now.
     private static func keysAndVersions(
         _ policy: ContextMergePolicy
     ) throws -> (TestStore, ManagedObjectContext, ManagedObjectID) {
@@ -208,14 +208,197 @@ import Testing
         }
     }
 
+    /// An item that notes what it is told.
+    final class Item: ManagedObject {
+        static let log = Mutex<[ObjectIdentifier: [String]]>([:])
+
+        static func calls(of object: ManagedObject) -> [String] {
+            log.withLock { $0[ObjectIdentifier(object)] ?? [] }
+        }
+
+        private func note(_ call: String) {
+            Self.log.withLock { $0[ObjectIdentifier(self), default: []].append(call) }
+        }
+
+        override func awake(fromSnapshotEvents events: SnapshotEventType) {
+            note("awake \(events.rawValue)")
+        }
+
+        override func willSave() { note("will save \(self["p"] as String? ?? "-")") }
+    }
+
     @Test("CD-32: objects that a policy handed on are awakened with the flag of the merge policy")
     func awakened() throws {
+        let store = try TestStore()
+        let id = try store.insert("Item", ["p": "p0", "q": "q0"])
+        let context = ManagedObjectContext(store.coordinator, classes: ["Item": Item.self])
+        context.mergePolicy = Policy(.mergeByPropertyStoreTrump)
+        let item = try context.performAndWait { try context.existingObject(with: id) }
+        try context.performAndWait {
+            item["p"] = "ours"
+            try store.update(id, "p", "theirs")
+            try context.save()
+        }
+        #expect(context.performAndWait { item["p"] } == "theirs")
+        #expect(
+            Item.calls(of: item)
+                == [
+                    "will save ours", "will save ours",
+                    "awake \(SnapshotEventType.mergePolicy.rawValue)",
+                ])
+    }
+
+    @Test("What a policy changes is asked with willSave and validation, as any change is")
+    func willSave() throws {
+        let store = try TestStore()
+        let id = try store.insert("Item", ["p": "p0"])
+        let context = ManagedObjectContext(store.coordinator, classes: ["Item": Item.self])
+        context.mergePolicy = Policy(.overwrite) { _, context in
+            context.object(with: id)["p"] = "decided"
+            return true
+        }
+        let item = try context.performAndWait { try context.existingObject(with: id) }
+        try context.performAndWait {
+            item["p"] = "ours"
+            try store.update(id, "p", "theirs")
+            try context.save()
+        }
+        #expect(Item.calls(of: item).prefix(2) == ["will save ours", "will save decided"])
+        #expect(try store.stored(id, "p") == "decided")
+    }
+
+    @Test("What was handed on is not handed on for what others save after it")
+    func handedOnOnce() throws {
         let pair = try Siblings()
-        pair.b.mergePolicy = Policy(.mergeByPropertyStoreTrump)
+        let (store, id) = (pair.store, pair.id)
+        let rounds = Mutex(0)
+        let policy = Policy(.overwrite) { conflicts, _ in
+            let round = rounds.withLock {
+                $0 += 1; return $0
+            }
+            if round == 1 {
+                try store.update(id, "q", "locked")
+                return true
+            }
+            // Asked again, about the newer version.
+            #expect(conflicts.optimisticLocking.first?.cachedSnapshot?["q"] == .string("locked"))
+            throw Refusal()
+        }
+        pair.b.mergePolicy = policy
         try pair.aSaves(["p": "pA"])
-        try pair.bSaves(["p": "pB", "q": "qB"])
-        #expect(pair.inB("p") == "pA")
-        #expect(try pair.stored("q") == "qB")
+        #expect(throws: Refusal()) { try pair.bSaves(["p": "pB"]) }
+        #expect(policy.calls == ["merge", "versions 1", "merge"])
+        #expect(try pair.stored("p") == "pA")
+    }
+
+    @Test("So it is with keys: another holder of the key is another conflict")
+    func handedOnOnceForKeys() throws {
+        let store = try Self.tagStore()
+        let first = try store.insert("Tag", ["name": "a", "colour": "white"])
+        let context = store.coordinator.newBackgroundContext()
+        let rounds = Mutex(0)
+        context.mergePolicy = Policy(.mergeByPropertyObjectTrump) { _, _ in
+            guard
+                rounds.withLock({
+                    $0 += 1; return $0
+                }) == 1
+            else { throw Refusal() }
+            try store.update(first, "name", "other")
+            try store.insert("Tag", ["name": "a", "colour": "black"])
+            return true
+        }
+        #expect(throws: Refusal()) {
+            try context.performAndWait { () throws in
+                context.insert("Tag", ["name": "a", "colour": "green"])
+                try context.save()
+            }
+        }
+        #expect(rounds.withLock { $0 } == 2)
+    }
+
+    @Test("In a pinned context a policy that refreshes sees what others have saved")
+    func pinned() throws {
+        let pair = try Siblings()
+        pair.b.mergePolicy = Policy(.error) { conflicts, context in
+            for conflict in conflicts.optimisticLocking {
+                context.refresh(context.object(with: conflict.object), mergeChanges: true)
+            }
+            return false
+        }
+        let before = try pair.b.performAndWait { () throws -> Int in
+            pair.b.setQueryGeneration(from: .current)
+            return try pair.b.count(for: FetchRequest("Item"))
+        }
+        #expect(before == 1)
+        try pair.aSaves(["q": "qA"])
+        try pair.bSaves(["p": "pB"])
+        #expect(try pair.stored("p") == "pB")
+        #expect(try pair.stored("q") == "qA")
+    }
+
+    @Test("An inserted object that a policy deletes leaves nothing settled to others")
+    func deletedAfterHandingOn() throws {
+        let store = try Self.tagStore()
+        for name in ["a", "b"] { try store.insert("Tag", ["name": name, "colour": "white"]) }
+        let context = store.coordinator.newBackgroundContext()
+        let policy = Policy(.mergeByPropertyObjectTrump) { conflicts, context in
+            let names = conflicts.constraint.map { $0.constraintValues["name"] }
+            guard names.contains(.string("b")) else { return true }
+            throw Refusal()
+        }
+        context.mergePolicy = policy
+        #expect(throws: Refusal()) {
+            try context.performAndWait { () throws in
+                context.insert("Tag", ["name": "a", "colour": "red"])
+                context.insert("Tag", ["name": "b", "colour": "red"])
+                try context.save()
+            }
+        }
+    }
+
+    // MARK: Misuse
+
+    @Test("A policy that saves, and one that is called outside a save, end the program")
+    func misuse() async {
+        await #expect(processExitsWith: .failure) {
+            guard let pair = try? Siblings() else { return }
+            pair.b.mergePolicy = Policy(.overwrite) { _, context in
+                try context.save()
+                return true
+            }
+            try? pair.aSaves(["p": "pA"])
+            try? pair.bSaves(["p": "pB"])
+        }
+        await #expect(processExitsWith: .failure) {
+            guard let context = try? TestStore().context() else { return }
+            try? context.performAndWait { () throws in
+                try ContextMergePolicy.overwrite.resolve(
+                    optimisticLockingConflicts: [], in: context)
+            }
+        }
+        await #expect(processExitsWith: .failure) {
+            let named = NamedMergePolicy.register("forContexts", version: 1) { _ in 0 }
+            _ = ContextMergePolicy(merge: named)
+        }
+    }
+
+    @Test("An observer that saves when a policy has changed objects saves as at any time")
+    func observerSaves() throws {
+        let pair = try Siblings()
+        let errors = Mutex<[String]>([])
+        pair.b.observeObjectsDidChange { [weak b = pair.b] _ in
+            do { try b?.save() } catch { errors.withLock { $0.append("\(error)") } }
+        }
+        pair.b.mergePolicy = Policy(.error) { conflicts, context in
+            for conflict in conflicts.optimisticLocking {
+                context.refresh(context.object(with: conflict.object), mergeChanges: true)
+            }
+            return false
+        }
+        try pair.aSaves(["q": "qA"])
+        try pair.bSaves(["p": "pB"])
+        #expect(try pair.stored("p") == "pB")
+        #expect(errors.withLock { $0 } == [])
     }
 
     @Test("What a policy throws makes the save fail, and the changes stay")

@@ -1,5 +1,6 @@
 import Coordinator
 import Foundation
+import GRDB
 import Merge
 import Testing
 
@@ -106,10 +107,11 @@ import Testing
         let coordinator = try PersistentStoreCoordinator(inMemory: TestStore.standardModel())
         try Self.insert("a", coordinator)
         let context = ManagedObjectContext(coordinator)
-        try context.performAndWait {
+        let before = try context.performAndWait { () throws -> Int in
             context.setQueryGeneration(from: .current)
-            #expect(try context.count(for: FetchRequest("Item")) == 1)
+            return try context.count(for: FetchRequest("Item"))
         }
+        #expect(before == 1)
         try Self.insert("b", coordinator)
         let seen = try context.performAndWait { try context.count(for: FetchRequest("Item")) }
         #expect(seen == 1)
@@ -197,6 +199,59 @@ import Testing
             #expect(try Self.names(open) == ["a"])
             open.close()
             #expect(try Self.names(Self.open(two)) == ["b"])
+        }
+    }
+
+    @Test(
+        "What is no store is neither destroyed nor replaced, whatever it looks like",
+        arguments: ["text", "short", "database"])
+    func strangers(_ kind: String) throws {
+        try Self.withFolder { folder in
+            let (path, seed) = (folder + "/notes.db", folder + "/seed.sqlite")
+            let made = try Self.open(seed)
+            made.close()
+            var other: DatabasePool?
+            switch kind {
+            case "text":
+                try Data(repeating: 65, count: 5_000).write(to: URL(fileURLWithPath: path))
+            case "short": try Data("ten bytes.".utf8).write(to: URL(fileURLWithPath: path))
+            default:
+                other = try DatabasePool(path: path)
+                try other?.write { try $0.execute(sql: "CREATE TABLE theirs (a); ") }
+            }
+            let before = try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
+            for attempt: () throws -> Void in [
+                { try PersistentStoreCoordinator.destroyPersistentStore(at: path) },
+                {
+                    try PersistentStoreCoordinator.replacePersistentStore(
+                        at: path, withPersistentStoreFrom: seed)
+                },
+                {
+                    try PersistentStoreCoordinator.replacePersistentStore(
+                        at: folder + "/new.sqlite", withPersistentStoreFrom: path)
+                },
+            ] {
+                let error = try #require(throws: CoordinatorError.self) { try attempt() }
+                #expect(error.code == .storeLayout)
+            }
+            let after = try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
+            #expect(after == before)
+            let count = try other?.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM theirs") }
+            #expect(count == (other == nil ? nil : 0))
+        }
+    }
+
+    @Test("What a restoring left is destroyed with the store")
+    func leftovers() throws {
+        try Self.withFolder { folder in
+            let path = folder + "/store.sqlite"
+            let first = try Self.open(path)
+            try Self.insert("a", first)
+            first.close()
+            try FileManager.default.copyItem(atPath: path, toPath: path + "-restored")
+            try FileManager.default.removeItem(atPath: path)
+            try PersistentStoreCoordinator.destroyPersistentStore(at: path)
+            #expect(try Self.names(Self.open(path)) == [])
         }
     }
 

@@ -263,6 +263,30 @@ final class HeardCommits: Sendable {
         #expect(closing.hasMoreConflicts && closing.openedConflicts.isEmpty)
     }
 
+    @Test("An open conflict that a write of another model leaves unresolved is named again")
+    func statesThatChange() throws {
+        func model(_ policy: MergePolicy) throws -> ManagedObjectModel {
+            try ManagedObjectModel(entities: [
+                EntityDescription("Offer", mergePolicy: policy, attributes: [.init("p", .string)])
+            ])
+        }
+        let (trump, error) = (try model(.mergeByPropertyObjectTrump), try model(.error))
+        let nodes = try (1...3).map { try EngineNode(trump, node: $0) }
+        let id = try nodes[0].insert("Offer", ["p": .string("0")])
+        for node in nodes.dropFirst() { try node.take(from: nodes[0]) }
+        try nodes[0].update(id, ["p": .string("1")])
+        try nodes[1].update(id, ["p": .string("2")])
+        try nodes[0].take(from: nodes[1])
+        #expect(try nodes[0].onlyConflict().state == .settled)
+        for node in [nodes[0], nodes[2]] { try node.migrate(to: error) }
+        try nodes[2].update(id, ["p": .string("3")])
+        let heard = HeardCommits(nodes[0])
+        try nodes[0].take(from: nodes[2])
+        let conflict = try nodes[0].onlyConflict()
+        #expect(conflict.state == .unresolved)
+        #expect(heard.take().flatMap(\.openedConflicts).map(\.state) == [.unresolved])
+    }
+
     @Test("Notices tell the difference of the journal before and after", arguments: 0..<6)
     func histories(_ block: Int) throws {
         var mirrors: [JournalMirror] = []

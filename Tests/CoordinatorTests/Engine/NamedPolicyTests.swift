@@ -46,7 +46,7 @@ import Testing
         ])
     }
 
-    private static func nodes(
+    static func nodes(
         _ policy: MergePolicy, isUnique: Bool = false, count: Int = 2
     ) throws -> [EngineNode] {
         let model = try model(policy, isUnique: isUnique)
@@ -54,7 +54,7 @@ import Testing
     }
 
     /// An offer with one price a node, given at the same time.
-    private static func contested(
+    static func contested(
         _ nodes: [EngineNode], _ prices: [Int64]
     ) throws -> ManagedObjectID {
         let id = try nodes[0].insert("Offer", ["price": .integer(10)])
@@ -110,6 +110,15 @@ import Testing
         let again = try Self.contested(nodes, [5, 4])
         try nodes[1].resolve(try nodes[1].onlyConflict().id, .policy(Self.least))
         #expect(try nodes[1].value(again, "price") == .integer(4))
+        let third = try Self.contested(nodes, [6, 7])
+        let conflict = try nodes[0].onlyConflict()
+        // It was made for other values.
+        let error = try #require(throws: CoordinatorError.self) {
+            try nodes[0].resolve(conflict.id, .policy(Self.longest))
+        }
+        #expect(error.message.contains("longest@1 is not that of"))
+        try nodes[1].resolve(conflict.id, .policy(Self.least))
+        #expect(try nodes[1].value(third, "price") == .integer(6))
         #expect(try nodes[1].conflicts().isEmpty)
     }
 
@@ -186,6 +195,41 @@ import Testing
         #expect("\(wrong)".contains("one of error,"))
     }
 
+    @Test("A store with a model of a policy that is not registered is not taken for damaged")
+    func unregisteredInStore() throws {
+        let node = try EngineNode(try Self.model(Self.least))
+        node.close()
+        try node.tamper("UPDATE _model SET json = replace(json, 'least@1', 'least@17')")
+        let errors = [
+            try #require(throws: CoordinatorError.self) { try node.open() },
+            try #require(throws: CoordinatorError.self) {
+                _ = try PersistentStoreCoordinator(readingStoreAt: node.path)
+            },
+        ]
+        for error in errors {
+            #expect(error.code == .modelMismatch)
+            #expect(error.message.contains("least@17, which this program has not registered"))
+        }
+    }
+
+    @Test("A place that is none, a name that is none and a second registration end the program")
+    func misuse() async {
+        await #expect(processExitsWith: .failure) {
+            let outside = NamedMergePolicy.register("outside", version: 1) { $0.count }
+            guard let nodes = try? NamedPolicyTests.nodes(outside) else { return }
+            _ = try? NamedPolicyTests.contested(nodes, [1, 2])
+        }
+        await #expect(processExitsWith: .failure) {
+            for _ in 0..<2 { NamedMergePolicy.register("twice", version: 1) { _ in 0 } }
+        }
+        await #expect(processExitsWith: .failure) {
+            NamedMergePolicy.register("no name", version: 1) { _ in 0 }
+        }
+        await #expect(processExitsWith: .failure) {
+            NamedMergePolicy.register("name", version: 0) { _ in 0 }
+        }
+    }
+
     @Test("Entities and relationships have none")
     func placesRefused() throws {
         let onEntity = try #require(throws: ModelError.self) {
@@ -230,6 +274,6 @@ import Testing
             try nodes[0].resolve(conflict.id, .policy(Self.least))
         }
         #expect(error.code == .malformed)
-        #expect(error.message.contains("least@1 is for values of attributes"))
+        #expect(error.message.contains("least@1 is not that of"))
     }
 }

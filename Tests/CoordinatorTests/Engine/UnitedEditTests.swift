@@ -38,6 +38,29 @@ struct UnitedEditTests {
         return (shown, shown == first ? second : first)
     }
 
+    @Test("An object that has become one with another has its conflict of keys settled by a policy")
+    func keysOfUnited() throws {
+        for isOwn in [false, true] {
+            let nodes = try Self.nodes()
+            let context = nodes[0].coordinator.newBackgroundContext()
+            context.mergePolicy =
+                isOwn
+                ? ContextPolicyTests.Policy(.mergeByPropertyObjectTrump)
+                : .mergeByPropertyObjectTrump
+            var objects: [ManagedObjectID: ManagedObject] = [:]
+            let (_, eclipsed) = try Self.tags(nodes) { tags in
+                try context.performAndWait {
+                    for tag in tags { objects[tag] = try context.existingObject(with: tag) }
+                }
+            }
+            try nodes[0].insert("Tag", ["name": .string("taken")])
+            try context.performAndWait {
+                objects[eclipsed]?["name"] = "taken"
+                try context.save()
+            }
+        }
+    }
+
     @Test(
         "What is edited by the name of one is not deleted by the name of the other",
         arguments: [true, false],

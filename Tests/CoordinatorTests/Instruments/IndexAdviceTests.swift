@@ -125,7 +125,7 @@ struct IndexAdviceTests {
 
     @Test("Its size is within a half of what the index takes once it is made")
     func size() throws {
-        let store = try TestStore()
+        let store = try TestStore(isOnDisk: true)
         try store.save { context in
             for number in 0..<3_000 {
                 context.insert("Item", ["p": "item number \(number)", "q": "x"])
@@ -196,7 +196,7 @@ struct IndexAdviceTests {
         model.indexes = ["age", "name"].map {
             IndexDescription(name: "by_\($0)", elements: [.init($0)])
         }
-        let store = try TestStore(try ManagedObjectModel(entities: [model]))
+        let store = try TestStore(try ManagedObjectModel(entities: [model]), isOnDisk: true)
         try store.save { context in
             for number in 0..<1_000 {
                 context.insert("Person", ["name": "\(number)", "age": Int64(3)])

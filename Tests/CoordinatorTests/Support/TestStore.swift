@@ -10,10 +10,11 @@ final class TestStore: Sendable {
 
     init(
         _ model: ManagedObjectModel? = nil, node: Int = 1,
-        options: PersistentStoreCoordinator.Options = .init()
+        isOnDisk: Bool = false, options: PersistentStoreCoordinator.Options = .init()
     ) throws {
         let model = try model ?? Self.standardModel()
-        guard ProcessInfo.processInfo.environment["TRIBUTARY_TEST_STORES"] == "disk" else {
+        let kind = ProcessInfo.processInfo.environment["TRIBUTARY_TEST_STORES"]
+        guard isOnDisk || kind == "disk" else {
             directory = nil
             coordinator = try PersistentStoreCoordinator(
                 inMemory: model, cluster: "test", node: Self.node(node), options: options)

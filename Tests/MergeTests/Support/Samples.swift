@@ -40,20 +40,17 @@ struct PolicyCase: Sendable, CustomTestStringConvertible {
     let entity: MergePolicy
     let properties: [MergePolicy]
 
-    /// Every policy alone, and mixes of overrides.
-    static let all: [PolicyCase] =
-        MergePolicy.allCases.map { PolicyCase(entity: $0, properties: [$0, $0]) } + [
-            PolicyCase(
-                entity: .mergeByPropertyObjectTrump,
-                properties: [.mergeByPropertyStoreTrump, .error]),
-            PolicyCase(
-                entity: .error,
-                properties: [.mergeByPropertyObjectTrump, .mergeByPropertyStoreTrump]),
-            PolicyCase(
-                entity: .mergeByPropertyStoreTrump,
-                properties: [least, .mergeByPropertyObjectTrump]),
-            PolicyCase(entity: .error, properties: [.error, least]),
-        ]
+    /// Every policy of an entity, and every one of a property under some of them.
+    static let all: [PolicyCase] = [
+        PolicyCase(entity: .error, properties: [.error, .mergeByPropertyObjectTrump]),
+        PolicyCase(
+            entity: .mergeByPropertyStoreTrump, properties: [.mergeByPropertyStoreTrump, least]),
+        PolicyCase(
+            entity: .mergeByPropertyObjectTrump, properties: [.mergeByPropertyObjectTrump, .error]),
+        PolicyCase(entity: .errorByRow, properties: [.errorByRow, .errorByRow]),
+        PolicyCase(entity: .rollback, properties: [.rollback, .rollback]),
+        PolicyCase(entity: .overwrite, properties: [.overwrite, .overwrite]),
+    ]
 
     /// A policy of an application's own: the least integer, of equal ones the last.
     private static let least = NamedMergePolicy.register("leastOrLast", version: 1) { writes in

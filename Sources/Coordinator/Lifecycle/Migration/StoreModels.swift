@@ -18,8 +18,7 @@ enum StoreModels {
             do {
                 return try ManagedObjectModel(json: Array(json.utf8))
             } catch {
-                throw CoordinatorError(
-                    .storeDamaged, "A model kept in \(path) is damaged: \(error).")
+                throw CoordinatorError.keptModel(of: path, error)
             }
         }
     }
@@ -157,5 +156,21 @@ enum StoreModels {
             mapping: ModelMapping(from: other, to: model) { root, name in
                 standIns["\(root).\(name)"]
             })
+    }
+}
+
+extension CoordinatorError {
+    /// The refusal of a store for a model kept in it: damaged, or with a merge policy that this program has
+    /// not registered.
+    static func keptModel(of path: String, _ error: any Error) -> CoordinatorError {
+        if let policy = (error as? ModelError)?.unregisteredPolicy {
+            return CoordinatorError(
+                .modelMismatch,
+                "A model kept in \(path) names the merge policy \(policy), which this program has not "
+                    + "registered. Register it before the store is opened, as long as the store knows "
+                    + "that model.")
+        }
+        return CoordinatorError(
+            .storeDamaged, "A model kept in \(path) is damaged: \(error).")
     }
 }
