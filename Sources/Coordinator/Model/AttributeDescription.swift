@@ -30,9 +30,10 @@ public enum AttributeType: String, Hashable, Sendable, CaseIterable {
 
 /// Bounds that a save checks. They are no part of the model's version hash.
 public struct AttributeValidation: Hashable, Sendable {
-    /// The least number or date, or the least count of characters of a text or bytes of binary.
+    /// The least number or date, or the least length of a text, in UTF-16 units as in Core Data, or of
+    /// binary, in bytes.
     public var minimum: PropertyValue?
-    /// The greatest number or date, or count of characters or bytes.
+    /// The greatest number or date, or the greatest length.
     public var maximum: PropertyValue?
     /// A regular expression that a text must match as a whole.
     public var pattern: String?

@@ -39,7 +39,8 @@ package enum ValueValidation {
         let tooLarge: (ValidationFailure.Code, String)
         switch value {
         case .string(let text):
-            measured = .integer(Int64(text.count))
+            // As Core Data counts.
+            measured = .integer(Int64(text.utf16.count))
             tooSmall = (.stringTooShort, "has fewer characters than")
             tooLarge = (.stringTooLong, "has more characters than")
         case .binary(let bytes):

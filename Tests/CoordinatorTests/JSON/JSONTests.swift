@@ -186,6 +186,8 @@ struct ValueJSONTests {
         #expect(code(.string("é"), bounded) == .stringTooShort)
         #expect(code(.string("ééé"), bounded) == nil)
         #expect(code(.string("éééé"), bounded) == .stringTooLong)
+        // Lengths are in UTF-16 units: this character has four.
+        #expect(code(.string("🇸🇪"), bounded) == .stringTooLong)
         #expect(code(.string("AB"), bounded) == .stringPatternMatching)
         let decimal = try property(
             .decimal, .init(minimum: .decimal("-1"), maximum: .decimal("9.5")))
