@@ -58,6 +58,25 @@ struct SimulatorTests {
         #expect(changed > 5)
     }
 
+    @Test(
+        "Some plans have attributes with a merge policy of the application's own, and say so in a text"
+    )
+    func namedPolicies() {
+        var options = SimulationOptions()
+        options.hasNamedPolicies = false
+        var named = 0
+        for seed in UInt64(1)...60 {
+            let plan = RunPlan(seed: seed, options: SimulationOptions())
+            let plain = RunPlan(seed: seed, options: options)
+            #expect(plan.events == plain.events)
+            let policies = plan.model.entities.flatMap(\.attributes).compactMap(\.mergePolicy)
+            let has = policies.contains { $0.rawValue == "backwards@1" }
+            #expect(has == (plan.model != plain.model))
+            if has { named += 1 }
+        }
+        #expect((5...30).contains(named))
+    }
+
     @Test("A part of a plan can be run by itself")
     func partOfAPlan() {
         var options = SimulationOptions()

@@ -38,7 +38,7 @@ import Testing
 
     @Test(
         "Nodes that collect at different moments show the same, and lose nothing",
-        arguments: 0..<10)
+        arguments: 0..<4)
     func converge(_ block: Int) throws {
         let model = try Self.model.get()
         var early = CollectionResult()

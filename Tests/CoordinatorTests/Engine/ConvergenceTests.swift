@@ -6,7 +6,7 @@ import Testing
 @Suite struct ConvergenceTests {
     private static let model = Result { try EngineModel.everything() }
 
-    @Test("CD-148: nodes that have seen the same saves show the same", arguments: 0..<10)
+    @Test("CD-148: nodes that have seen the same saves show the same", arguments: 0..<5)
     func converge(_ block: Int) throws {
         let model = try Self.model.get()
         for seed in block * 30..<(block + 1) * 30 {
