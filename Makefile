@@ -49,7 +49,7 @@ test: dependencies
 	@echo "1 of 4: building the program and its tests (some minutes the first time)..."
 	$(SWIFT) build --build-tests
 	@# One after the other: the laws keep both cores busy, and what waits for a node would starve.
-	@echo "2 of 4: rules, laws, the store and the program's commands (four minutes)..."
+	@echo "2 of 4: rules, laws, the store and the program's commands (some minutes)..."
 	@SWIFT="$(SWIFT)" Tests/run \
 		'^(HouseRules|Merge|Replication|Coordinator|NodeCore|Fuzz|Command)Tests\.'
 	@echo "3 of 4: one node..."

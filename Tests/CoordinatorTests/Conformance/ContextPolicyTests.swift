@@ -336,26 +336,6 @@ import Testing
         #expect(try pair.stored("q") == "qA")
     }
 
-    @Test("An inserted object that a policy deletes leaves nothing settled to others")
-    func deletedAfterHandingOn() throws {
-        let store = try Self.tagStore()
-        for name in ["a", "b"] { try store.insert("Tag", ["name": name, "colour": "white"]) }
-        let context = store.coordinator.newBackgroundContext()
-        let policy = Policy(.mergeByPropertyObjectTrump) { conflicts, context in
-            let names = conflicts.constraint.map { $0.constraintValues["name"] }
-            guard names.contains(.string("b")) else { return true }
-            throw Refusal()
-        }
-        context.mergePolicy = policy
-        #expect(throws: Refusal()) {
-            try context.performAndWait { () throws in
-                context.insert("Tag", ["name": "a", "colour": "red"])
-                context.insert("Tag", ["name": "b", "colour": "red"])
-                try context.save()
-            }
-        }
-    }
-
     // MARK: Misuse
 
     @Test("A policy that saves, and one that is called outside a save, end the program")
