@@ -9,6 +9,7 @@ struct ContextSave: ContextPart {
     ///
     /// - Throws: ``CoordinatorError`` `limitExceeded` after 1000 rounds, as Core Data does.
     func callWillSave() throws {
+        if !graph.hasSubclasses { return }
         for _ in 0..<1000 {
             let before = graph.changeCount
             for object in context.sorted(graph.inserted) + context.sorted(graph.updated)

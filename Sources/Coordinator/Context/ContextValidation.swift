@@ -12,7 +12,10 @@ struct ContextValidation: ContextPart {
     ///   a hook throws, at once.
     func validate() throws {
         var failures: [ValidationFailure] = []
-        try check(where: { context.parent != nil || type(of: $0) != ManagedObject.self }, &failures)
+        if context.parent != nil || graph.hasSubclasses {
+            try check(
+                where: { context.parent != nil || type(of: $0) != ManagedObject.self }, &failures)
+        }
         // Hooks may have changed values.
         context.processPendingChanges()
         if failures.isEmpty { return }

@@ -33,6 +33,10 @@ public struct ManagedObjectID: Hashable, Sendable, Comparable, CustomStringConve
     /// Hashes the row alone: two entities of a store have no row in common.
     public func hash(into hasher: inout Hasher) { hasher.combine(row) }
 
+    // swift-format-ignore: NoLeadingUnderscores
+    /// The same, as the row does it.
+    public func _rawHashValue(seed: Int) -> Int { row._rawHashValue(seed: seed) }
+
     /// Orders by row, then entity.
     public static func < (left: Self, right: Self) -> Bool {
         left.row == right.row ? left.entityName < right.entityName : left.row < right.row

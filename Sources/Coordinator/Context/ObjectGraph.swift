@@ -4,6 +4,8 @@ import Merge
 final class ObjectGraph {
     /// One instance a row, not kept alive by this table.
     var registry: [ManagedObjectID: WeakObject] = [:]
+    /// Whether any object that was ever in there has a class of its own, and so hooks to be called.
+    var hasSubclasses = false
     /// How large the registry may grow before entries of objects that are gone are swept out.
     var registrySweep = 1024
     var classes: [String: ManagedObject.Type]

@@ -19,6 +19,7 @@ struct ObjectRegistry: ContextPart {
     func register(_ object: ManagedObject) {
         makeRoom(for: 1)
         graph.registry[object.objectID] = WeakObject(object: object)
+        if type(of: object) != ManagedObject.self { graph.hasSubclasses = true }
         graph.retained?.insert(object)
     }
 

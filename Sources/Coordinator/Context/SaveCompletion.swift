@@ -36,6 +36,42 @@ struct SaveCompletion: ContextPart {
         var token: QueryGenerationToken?
     }
 
+    /// The rows of an outcome, to be taken one by one; of several of one object the first.
+    ///
+    /// A save nearly always tells its rows in the order of its objects, so that the next to be taken is
+    /// the next there is.
+    private struct RowsLeft {
+        private let rows: [SaveResult.SavedRow]
+        private var taken = 0
+        private var others: [ManagedObjectID: SaveResult.SavedRow]?
+
+        init(_ rows: [SaveResult.SavedRow]) { self.rows = rows }
+
+        mutating func take(_ objectID: ManagedObjectID) -> SaveResult.SavedRow? {
+            if others == nil, taken < rows.count, rows[taken].objectID == objectID {
+                taken += 1
+                return rows[taken - 1]
+            }
+            findOthers()
+            return others?.removeValue(forKey: objectID)
+        }
+
+        /// What was not taken, in order of the objects.
+        mutating func rest() -> [SaveResult.SavedRow] {
+            if others == nil, taken == rows.count { return [] }
+            findOthers()
+            return others?.values.sorted { $0.objectID < $1.objectID } ?? []
+        }
+
+        private mutating func findOthers() {
+            if others != nil { return }
+            var others = Dictionary(
+                rows.map { ($0.objectID, $0) }, uniquingKeysWith: { first, _ in first })
+            for row in rows.prefix(taken) { others[row.objectID] = nil }
+            self.others = others
+        }
+    }
+
     func outcome(_ result: SaveResult, of saved: SavedChanges) -> Outcome {
         var outcome = Outcome(
             rows: result.rows, transaction: result.transaction, token: result.token)
@@ -52,13 +88,12 @@ struct SaveCompletion: ContextPart {
     func finish(_ saved: SavedChanges, _ outcome: Outcome) {
         let identities = outcome.identities
         let permanent = identities.mapValues(\.row)
-        var rows = Dictionary(
-            outcome.rows.map { ($0.objectID, $0) }, uniquingKeysWith: { first, _ in first })
+        var rows = RowsLeft(outcome.rows)
 
         if graph.live.isActive {
             graph.live.noteSave(
                 saved.inserted + saved.updated + saved.deleted,
-                Array(identities.values) + rows.keys)
+                Array(identities.values) + outcome.rows.map(\.objectID))
         }
         rename(saved.inserted, identities)
         var changes = ContextChanges()
@@ -68,8 +103,13 @@ struct SaveCompletion: ContextPart {
         // belongs to.
         var isSurprising = outcome.rows.contains(where: \.isDropped)
         // Under the rollback policy a delete can be what is given up (CD-23).
-        let kept = Set(
-            saved.deleted.filter { rows[$0.objectID]?.version != nil }.map(\.objectID.row))
+        let kept =
+            saved.deleted.isEmpty
+            ? []
+            : Set(
+                outcome.rows.lazy.filter {
+                    $0.version != nil && graph.registry[$0.objectID]?.object?.change == .deleted
+                }.map(\.objectID.row))
         // Objects that the save made one with others are no longer of this context.
         for object in saved.inserted where object.managedObjectContext == nil {
             changes.inserted.remove(object)
@@ -79,7 +119,7 @@ struct SaveCompletion: ContextPart {
         for object in saved.inserted + saved.updated where object.managedObjectContext != nil {
             object.replaceReferences(permanent)
             if !kept.isEmpty { restoreReferences(in: object, to: kept) }
-            let row = rows.removeValue(forKey: object.objectID)
+            let row = rows.take(object.objectID)
             if object.change == .updated { changes.updated.insert(object) }
             if let values = row?.values, columns(values, of: object) != object.values {
                 isSurprising = true
@@ -93,7 +133,7 @@ struct SaveCompletion: ContextPart {
             }
         }
         for object in saved.deleted {
-            let row = rows.removeValue(forKey: object.objectID)
+            let row = rows.take(object.objectID)
             if row?.version != nil {
                 isSurprising = true
                 changes.deleted.remove(object)
@@ -103,12 +143,14 @@ struct SaveCompletion: ContextPart {
                 objectRegistry.detach(object)
             }
         }
+        let rest = rows.rest()
         settleMembers(
             permanent, gone: Set(changes.deleted.map(\.objectID)),
-            isSurprising: isSurprising || !rows.isEmpty)
+            isSurprising: isSurprising || !rest.isEmpty)
         // Rows that the save touched besides, such as by delete rules on what was not at hand.
         let isObserved = !context.observers.withLock { $0.didSave.isEmpty }
-        for (objectID, row) in rows.sorted(by: { $0.key < $1.key }) {
+        for row in rest {
+            let objectID = row.objectID
             let known = graph.registry[objectID]?.object
             let isWritten = row.version.map { version in
                 outcome.transaction.map { version.dots.contains($0) } ?? false

@@ -79,7 +79,7 @@ struct ModelAdoption: StorePart {
         let hadGroups = state.eclipsed > 0 || !gone.isEmpty
         state.generation += 1
         group = StoreSession.GroupChanges()
-        var touched: [RowID: TouchedRow] = [:]
+        var touched = RowTable<TouchedRow>()
         var contested = Set<Claim>()
         for row in rows.keys.sorted() {
             guard let table = rows[row], let loaded = try rowStore.load(table, row) else {
@@ -93,12 +93,12 @@ struct ModelAdoption: StorePart {
         if hadGroups { try forgetDangling(of: touched) }
         // Nobody's write closes what this may close; the newest of the log stands for it.
         let stamp =
-            touched.values.compactMap { $0.state.existence.siblings.last?.stamp }.max()
+            touched.compactMap { $0.value.state.existence.siblings.last?.stamp }.max()
             ?? Stamp(
                 timestamp: state.clock.highWaterMark, dot: Dot(actor: actor, sequence: 1))
         var regrouping = try groupStore.regroup(touched)
         for (old, new) in try rowWriter.write(
-            touched, order: touched.keys.sorted(), regrouping, by: stamp)
+            touched, regrouping, by: stamp)
         {
             // Of rows too that only share a key with one that was eclipsed, and are eclipsed now.
             if let old, old.isVisible { contested.formUnion(shownClaims(old)) }
@@ -172,7 +172,7 @@ struct ModelAdoption: StorePart {
     }
 
     /// Takes rows off the list of those that refer to something in vain.
-    private func forgetDangling(of rows: [RowID: TouchedRow]) throws {
+    private func forgetDangling(of rows: RowTable<TouchedRow>) throws {
         var listed: [(target: Int64, row: Int64)] = []
         let statement = try database.prepared("SELECT target, row FROM _dangling")
         while try statement.step() {

@@ -9,7 +9,7 @@ struct DeleteRules: PlanningPart {
     /// Nullify writes nothing: a reference to a deleted row reads as nil anyway, and writing it
     /// would revive children that are deleted elsewhere at the same time (DESIGN section 5.4).
     func propagateDeletes(_ plan: inout SavePlan) throws {
-        var queue = plan.order.filter { plan.deletes($0) }
+        var queue = plan.rows.compactMap { $0.value.kind == .delete ? $0.row : nil }
         var denied: [(RowID, ManagedObjectModel.Relationship, EntityTable)] = []
         var nullified: [(RowID, ManagedObjectModel.Relationship)] = []
         var next = 0

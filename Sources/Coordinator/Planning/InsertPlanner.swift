@@ -66,16 +66,7 @@ struct InsertPlanner: PlanningPart {
     func carried(
         _ values: [(position: Int, value: PropertyValue)], _ table: EntityTable
     ) -> [(position: Int, value: PropertyValue)]? {
-        for (index, entry) in values.enumerated() {
-            if entry.value.isNull {
-                if table.mandatory.contains(entry.position) { return nil }
-            } else {
-                guard let type = table.plainTypes[entry.position],
-                    Validation.fits(entry.value, type: type)
-                else { return nil }
-            }
-            for earlier in values[..<index] where earlier.position == entry.position { return nil }
-        }
+        guard table.accepts(values) else { return nil }
         for position in table.mandatory
         where !values.contains(where: { $0.position == position })
             && !table.defaults.contains(where: { $0.position == position })

@@ -256,7 +256,7 @@ struct RelationshipPlanner: PlanningPart {
     /// nothing, and what leads to an insert that becomes one with such an object claims that one.
     func releaseOtherClaims(_ plan: inout SavePlan) throws {
         if view.tables.values.allSatisfy(\.exclusive.isEmpty) { return }
-        for row in plan.order {
+        for row in plan.rows.rows {
             guard let planned = plan.rows[row], planned.kind != .delete,
                 !planned.table.references.isEmpty
             else { continue }

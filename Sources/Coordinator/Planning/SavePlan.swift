@@ -87,8 +87,7 @@ struct SavePlan {
         static let writers = 64
     }
 
-    var rows: [RowID: Row] = [:]
-    var order: [RowID] = []
+    var rows: RowTable<Row>
     var links: [LinkKey: Bool] = [:]
     var linkOrder: [LinkKey] = []
     /// The identities that are left.
@@ -131,8 +130,7 @@ struct SavePlan {
     /// - Parameter capacity: how many rows to make room for at once.
     init(_ allocator: RowIDAllocator, capacity: Int = 0) {
         self.allocator = allocator
-        rows.reserveCapacity(capacity)
-        order.reserveCapacity(capacity)
+        rows = RowTable(capacity: capacity)
     }
 
     /// Gives what the save inserts its identities.
@@ -144,7 +142,7 @@ struct SavePlan {
     }
 
     mutating func add(_ row: RowID, _ planned: Row) {
-        if rows.updateValue(planned, forKey: row) == nil { order.append(row) }
+        rows[row] = planned
         if referrers != nil {
             for (_, value) in planned.values { noteReference(value, from: row) }
         }
@@ -174,8 +172,8 @@ struct SavePlan {
     mutating func referrers(to target: RowID) -> [RowID] {
         if referrers == nil {
             referrers = [:]
-            for row in order {
-                for (_, value) in rows[row]?.values ?? [] { noteReference(value, from: row) }
+            for (row, planned) in rows {
+                for (_, value) in planned.values { noteReference(value, from: row) }
             }
         }
         return referrers?[target] ?? []
@@ -189,8 +187,8 @@ struct SavePlan {
 
     /// Lets another row take the place of one that the save was going to insert.
     ///
-    /// It costs what hangs on the insert, because a save may have very many of them. ``order`` and
-    /// ``linkOrder`` keep what is not planned any more; loops over them skip it.
+    /// It costs what hangs on the insert, because a save may have very many of them. ``linkOrder`` keeps
+    /// what is not planned any more; loops over it skip it.
     ///
     /// - Parameter entityName: the entity of that row; nil where it is the insert's.
     mutating func merge(_ row: RowID, into other: RowID, of entityName: String?) {

@@ -23,7 +23,7 @@ struct PlannedKeys {
 
     init(_ plan: SavePlan) {
         notePlaces(plan)
-        for row in plan.order { add(row, plan) }
+        for (row, _) in plan.rows { add(row, plan) }
         sortUnseen(Set(unseen))
     }
 
@@ -40,8 +40,8 @@ struct PlannedKeys {
     }
 
     private mutating func notePlaces(_ plan: SavePlan) {
-        for place in placed..<plan.order.count { places[plan.order[place]] = place }
-        placed = plan.order.count
+        for place in placed..<plan.rows.rows.count { places[plan.rows.rows[place]] = place }
+        placed = plan.rows.rows.count
     }
 
     private mutating func add(_ row: RowID, _ plan: SavePlan) {
@@ -104,9 +104,7 @@ struct UniquenessPlanner: PlanningPart {
     /// - Throws: ``CoordinatorError`` (`constraintConflict`).
     func settleConstraints(_ plan: inout SavePlan, _ request: SaveRequest) throws {
         if view.groupedRoots.isEmpty { return }
-        let isConcerned = plan.order.contains {
-            !(plan.rows[$0]?.table.constraints.isEmpty ?? true)
-        }
+        let isConcerned = plan.rows.contains { !$0.value.table.constraints.isEmpty }
         guard isConcerned else { return }
         var keys = PlannedKeys(plan)
         var accepted = Set<UniqueKey>()
@@ -116,7 +114,7 @@ struct UniquenessPlanner: PlanningPart {
             let disputes = try self.disputes(keys, plan).filter { !accepted.contains($0.key) }
             if disputes.isEmpty { return }
             let refused =
-                round > 2 * plan.order.count + 8
+                round > 2 * plan.rows.rows.count + 8
                 ? disputes
                 : disputes.filter {
                     self.request(for: $0, request, plan).mergePolicy.leavesUnresolved

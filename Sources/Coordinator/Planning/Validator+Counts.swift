@@ -22,7 +22,7 @@ extension Validator {
     /// - Returns: whether there are any.
     private func leaveCounted(_ plan: inout SavePlan) -> Bool {
         var hasLeft = false
-        for row in plan.order {
+        for row in plan.rows.rows {
             guard let planned = plan.rows[row] else { continue }
             for reference in planned.table.countedReferences
             where planned.isBroughtBack(reference.position) {
@@ -35,7 +35,7 @@ extension Validator {
 
     private func noteViolations(_ plan: inout SavePlan) throws {
         let changes = try countChanges(plan)
-        for row in plan.order {
+        for row in plan.rows.rows {
             // What leads to a row that is eclipsed is shown, and counted, at another. Its own count is
             // known when it is shown, and must not keep a group from being resolved.
             guard let planned = plan.rows[row], planned.kind != .delete,
@@ -131,10 +131,8 @@ extension Validator {
             changes[owner, default: CountChange(counted: counted, entity: entity)][
                 keyPath: count] += 1
         }
-        for row in plan.order {
-            guard let planned = plan.rows[row], planned.table.isCounting,
-                !hasSuccessor(planned)
-            else { continue }
+        for (_, planned) in plan.rows {
+            guard planned.table.isCounting, !hasSuccessor(planned) else { continue }
             for reference in planned.table.countedReferences {
                 let (before, after) = try shownTargets(of: reference, planned, plan)
                 if before == after { continue }
@@ -196,7 +194,7 @@ extension Validator {
         var keys = Set(plan.linkOrder.filter { $0.link == link.name })
         let root = model.entity(named: isFirst ? link.target : link.source)?.root
         let near = isFirst ? "target" : "source"
-        for row in plan.order where plan.deletes(row) {
+        for row in plan.rows.rows where plan.deletes(row) {
             guard plan.rows[row]?.table.entity.root == root else { continue }
             for owner in try view.linked(link, with: near, row) {
                 keys.insert(

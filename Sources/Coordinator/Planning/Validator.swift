@@ -10,7 +10,7 @@ struct Validator: PlanningPart {
     /// Checks every value the save writes; all failures are listed, not the first alone. Counts are
     /// looked at by ``validateCounts(_:)``.
     func validate(_ plan: inout SavePlan) throws {
-        for row in plan.order {
+        for row in plan.rows.rows {
             guard let planned = plan.rows[row], planned.kind != .delete else { continue }
             try validate(planned, row, &plan)
         }
@@ -72,9 +72,8 @@ struct Validator: PlanningPart {
     /// Saving over what waits for a decision takes an explicit word (DESIGN section 6).
     func checkUnresolved(_ plan: SavePlan) throws {
         var found: [MergeConflict] = []
-        for row in plan.order {
-            guard let planned = plan.rows[row], !planned.resolves, let loaded = planned.loaded
-            else { continue }
+        for (_, planned) in plan.rows {
+            guard !planned.resolves, let loaded = planned.loaded else { continue }
             // A write to a survivor goes to all rows of its group.
             let others = planned.writesGroup ? loaded.eclipsed : []
             for member in [loaded] + others {

@@ -1,17 +1,32 @@
 import Merge
 
 /// A row in hand: its registers and what its columns show.
-struct LoadedRow {
+///
+/// It is handed on often, and a class is copied by counting one reference.
+final class LoadedRow: Sendable {
     let table: EntityTable
     let row: RowID
-    var state: RowState
+    let state: RowState
     let isAlive: Bool
     /// The projected values; of a dead or eclipsed row its own visible values, unprojected.
     let columns: [PropertyValue]
     /// The row that is shown in this one's place, where that is so.
-    var survivor: RowID?
+    let survivor: RowID?
     /// Of a survivor, the rows it eclipses, in order of insertion.
-    var eclipsed: [LoadedRow] = []
+    let eclipsed: [LoadedRow]
+
+    init(
+        table: EntityTable, row: RowID, state: RowState, isAlive: Bool, columns: [PropertyValue],
+        survivor: RowID? = nil, eclipsed: [LoadedRow] = []
+    ) {
+        self.table = table
+        self.row = row
+        self.state = state
+        self.isAlive = isAlive
+        self.columns = columns
+        self.survivor = survivor
+        self.eclipsed = eclipsed
+    }
 
     /// Whether it is a tombstone without values: a delete of a row that was collected already.
     var isTrace: Bool { state.insertion.siblings.isEmpty }

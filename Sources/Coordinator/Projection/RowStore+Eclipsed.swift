@@ -85,12 +85,12 @@ extension RowStore {
     }
 
     /// Loads the rows that a survivor eclipses, in order of insertion.
-    func loadEclipsed(by survivor: LoadedRow) throws -> [LoadedRow] {
+    func loadEclipsed(by survivor: RowID, _ table: EntityTable) throws -> [LoadedRow] {
         let statement = try database.prepared(
             "SELECT row, entity, survivor, registers FROM _eclipsed WHERE survivor = ?1")
-        statement.bind(1, survivor.row.rawValue)
+        statement.bind(1, survivor.rawValue)
         var found: [LoadedRow] = []
-        while try statement.step() { found.append(try decodeEclipsed(statement, survivor.table)) }
+        while try statement.step() { found.append(try decodeEclipsed(statement, table)) }
         return found.sorted(by: LoadedRow.isEarlier)
     }
 

@@ -25,10 +25,9 @@ struct RowStore: StorePart {
         let state = try session.coding(table).decode(
             version: statement.integer(1), timestamp: statement.integer(2),
             registers: registers, columns: columns, eclipsed: &eclipsed)
-        var loaded = LoadedRow(
-            table: table, row: row, state: state, isAlive: true, columns: columns)
-        if !eclipsed.isEmpty { loaded.eclipsed = try loadEclipsed(by: loaded) }
-        return loaded
+        return LoadedRow(
+            table: table, row: row, state: state, isAlive: true, columns: columns,
+            eclipsed: eclipsed.isEmpty ? [] : try loadEclipsed(by: row, table))
     }
 
     /// The table of a row's own entity, where the row is shown.

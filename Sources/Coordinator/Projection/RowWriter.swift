@@ -4,13 +4,13 @@ import Merge
 struct RowWriter: StorePart {
     let session: StoreSession
 
-    /// The values in the columns of a visible row: visible values, its own or its group's, with
-    /// references to visible rows only.
+    /// The values in the columns of a visible row that has its own visible values: these or its
+    /// group's, with references to visible rows only.
     private func project(_ loaded: LoadedRow) throws -> [PropertyValue] {
         let table = loaded.table
         var columns =
             loaded.eclipsed.isEmpty
-            ? loaded.state.visibleValues(table.policies(for: loaded.state))
+            ? loaded.columns
             : table.entity.properties.indices.map { loaded.shown($0)?.value ?? .null }
         for (position, _) in table.references {
             guard case .reference(let target) = columns[position] else { continue }
@@ -40,15 +40,16 @@ struct RowWriter: StorePart {
         _ table: EntityTable, row: RowID, old: LoadedRow?, state newState: RowState,
         by stamp: Stamp, grouping: Grouping? = nil
     ) throws -> LoadedRow {
-        let isAlive = newState.isAlive(table.policies(for: newState))
+        let policies = table.policies(for: newState)
+        let isAlive = newState.isAlive(policies)
         var new = LoadedRow(
-            table: table, row: row, state: newState, isAlive: isAlive, columns: [],
+            table: table, row: row, state: newState, isAlive: isAlive,
+            columns: newState.visibleValues(policies),
             survivor: isAlive ? grouping.map(\.survivor) ?? old?.survivor : nil,
             eclipsed: isAlive ? grouping?.eclipsed ?? old?.eclipsed ?? [] : [])
-        new = new.showing(
-            new.isVisible
-                ? try project(new)
-                : newState.visibleValues(table.policies(for: newState)))
+        if new.isVisible, !table.references.isEmpty || !new.eclipsed.isEmpty {
+            new = new.showing(try project(new))
+        }
         if let old, old.isAlive { state.digest.subtract(RowDigest.hash(old)) }
         if isAlive { state.digest.add(RowDigest.hash(new)) }
         try rowStore.place(new, over: old)
@@ -74,9 +75,10 @@ struct RowWriter: StorePart {
     /// - Returns: the rows as they were and are, in order of writing.
     @discardableResult
     func write(
-        _ touched: [RowID: TouchedRow], order: [RowID], _ regrouping: Regrouping, by stamp: Stamp
+        _ touched: RowTable<TouchedRow>, _ regrouping: Regrouping, by stamp: Stamp
     ) throws -> [(old: LoadedRow?, new: LoadedRow)] {
         var result: [(old: LoadedRow?, new: LoadedRow)] = []
+        let order = touched.rows
         result.reserveCapacity(order.count)
         let moved = Set(regrouping.moved.map(\.row))
         var changed = moved.union(order.filter { regrouping.rows[$0] != nil })
@@ -119,10 +121,10 @@ struct RowWriter: StorePart {
     /// Brings the journal up to date where one more delete of a row had seen what refers to it in vain: the
     /// row was dead already, or another stands in the way of the reference.
     func judgeReferences(
-        _ touched: [RowID: TouchedRow], _ order: [RowID], by stamp: Stamp
+        _ touched: RowTable<TouchedRow>, by stamp: Stamp
     ) throws {
-        for row in order {
-            guard let entry = touched[row], !entry.isAlive,
+        for (row, entry) in touched {
+            guard !entry.isAlive,
                 !session.referrers(to: entry.table.entity.root).isEmpty,
                 entry.old?.state.deaths != entry.state.deaths
             else { continue }
@@ -160,7 +162,8 @@ struct RowWriter: StorePart {
         for claim in contested.sorted() {
             let claimants = try claimStore.claimants(claim, besides: RowID(0))
             for claimant in claimants {
-                let columns = try project(claimant)
+                let own = claimant.state.visibleValues(claimant.table.policies(for: claimant.state))
+                let columns = try project(claimant.showing(own))
                 if columns == claimant.columns { continue }
                 try write(
                     claimant.table, row: claimant.row, old: claimant, state: claimant.state,

@@ -3,23 +3,26 @@ import Merge
 extension TransactionApplier {
     func applyChanges(
         _ transaction: Transaction, shapes: [ResolvedShape], isLocal: Bool,
-        loaded: [RowID: LoadedRow]
+        loaded: [LoadedRow?], isPlainUpdate: Bool
     ) throws {
         let stamp = transaction.stamp
-        var touched: [RowID: TouchedRow] = [:]
-        var order: [RowID] = []
-        var fresh: [(EntityTable, Change, [Int])] = []
         scratch.regrouped = []
-
-        let hasReferences = shapes.contains { $0.hasReferences }
-        if Self.isPlain(shapes), transaction.changes.allSatisfy({ $0.kind == .insert }) {
-            return try rowWriter.insertPlain(
-                transaction, shapes, mayBeDead: !isLocal && state.tombstones > 0)
+        if Self.isPlain(shapes) {
+            if transaction.changes.allSatisfy({ $0.kind == .insert }) {
+                return try rowWriter.insertPlain(
+                    transaction, shapes, mayBeDead: !isLocal && state.tombstones > 0)
+            }
+            if try isPlainUpdate || (!isLocal && self.isPlainUpdate(transaction, shapes)) {
+                return try updatePlain(transaction, shapes)
+            }
         }
+        var touched = RowTable<TouchedRow>(capacity: transaction.changes.count)
+        var fresh: [(EntityTable, Change, [Int])] = []
+        let hasReferences = shapes.contains { $0.hasReferences }
 
         // First every row's new state, so that references within the transaction find rows that
         // come later in it.
-        for change in transaction.changes {
+        for (place, change) in transaction.changes.enumerated() {
             guard case .rows(let table, let positions) = shapes[change.shape] else { continue }
             if change.kind == .insert, table.constraints.isEmpty, touched[change.row] == nil {
                 if !isLocal, try rowStore.loadTombstone(table, change.row) != nil {
@@ -40,7 +43,8 @@ extension TransactionApplier {
             }
             let known = touched[change.row]
             let old =
-                try known?.old ?? loaded[change.row] ?? rowStore.load(table, change.row)
+                try known?.old ?? (place < loaded.count ? loaded[place] : nil)
+                ?? rowStore.load(table, change.row)
             let concrete = known?.table ?? old?.table ?? table
             // The positions of its values are those of the entity it names, and no others.
             guard concrete === table else {
@@ -62,11 +66,10 @@ extension TransactionApplier {
                     write, stamp: stamp, seen: transaction.seen,
                     policies: concrete.entity.policies)
             }
-            if known == nil { order.append(change.row) }
             touched[change.row] = TouchedRow(old: old, table: concrete, state: state)
         }
 
-        let transitions = noteTransitions(touched, order)
+        let transitions = noteTransitions(touched)
         defer { scratch.dying = [:] }
         let regrouping = try groupStore.regroup(touched)
         scratch.heldClaims = HeldClaims()
@@ -82,7 +85,7 @@ extension TransactionApplier {
         }
         do {
             try write(
-                touched, order, transitions, regrouping, contested: contested, by: stamp)
+                touched, transitions, regrouping, contested: contested, by: stamp)
         } catch let failure as SQLFailure where failure.isIdentityTaken {
             throw RowAlarm.identityExists
         }
@@ -105,7 +108,45 @@ extension TransactionApplier {
         try derivedAttributes.settle()
     }
 
-    /// Whether inserts of these shapes are independent of all other rows.
+    /// Whether a transaction does nothing but update living rows, each once, that no two concurrent writes
+    /// have left.
+    ///
+    /// - Precondition: ``isPlain(_:)``.
+    private func isPlainUpdate(
+        _ transaction: Transaction, _ shapes: [ResolvedShape]
+    ) throws -> Bool {
+        var last = RowID(0)
+        for change in transaction.changes {
+            guard change.kind == .update, change.row > last else { return false }
+            last = change.row
+        }
+        return try transaction.changes.allSatisfy { change in
+            guard case .rows(let table, _) = shapes[change.shape],
+                let old = try rowStore.load(table, change.row)
+            else { return false }
+            return old.isPlain && old.table === table
+        }
+    }
+
+    /// Updates rows one by one. None is kept in hand, because there may be very many.
+    private func updatePlain(
+        _ transaction: Transaction, _ shapes: [ResolvedShape]
+    ) throws {
+        let stamp = transaction.stamp
+        for change in transaction.changes {
+            guard case .rows(let table, let positions) = shapes[change.shape],
+                let old = try rowStore.load(table, change.row), old.isPlain, old.table === table
+            else { throw RowAlarm.rowMissing }
+            var state = old.state
+            try state.apply(
+                RowWrite(kind: .update, values: zip(positions, change.values).map { ($0, $1) }),
+                stamp: stamp, seen: transaction.seen, policies: table.entity.policies)
+            try rowWriter.write(table, row: change.row, old: old, state: state, by: stamp)
+        }
+        try derivedAttributes.settle()
+    }
+
+    /// Whether inserts and updates of these shapes change nothing that other rows show.
     static func isPlain(_ shapes: [ResolvedShape]) -> Bool {
         !shapes.contains {
             $0.hasReferences || $0.hasConstraints || $0.isMembership || $0.isCounted
@@ -122,11 +163,11 @@ extension TransactionApplier {
     ///   - contested: claims that must be settled in any case.
     ///   - stamp: that of the writer of the change.
     func write(
-        _ touched: [RowID: TouchedRow], _ order: [RowID], _ transitions: Transitions,
-        _ regrouping: Regrouping, contested: Set<Claim> = [], by stamp: Stamp
+        _ touched: RowTable<TouchedRow>, _ transitions: Transitions, _ regrouping: Regrouping,
+        contested: Set<Claim> = [], by stamp: Stamp
     ) throws {
         var contested = contested
-        for (old, new) in try rowWriter.write(touched, order: order, regrouping, by: stamp) {
+        for (old, new) in try rowWriter.write(touched, regrouping, by: stamp) {
             if touched[new.row] == nil, new.isVisible || old?.isVisible ?? false {
                 scratch.regrouped.append((new.row, new.table))
             }
@@ -134,7 +175,7 @@ extension TransactionApplier {
             if let old { contested.formUnion(try claimStore.claims(old)) }
             contested.formUnion(try claimStore.claims(new))
         }
-        try rowWriter.judgeReferences(touched, order, by: stamp)
+        try rowWriter.judgeReferences(touched, by: stamp)
         for (row, table) in transitions.died where regrouping.rows[row] == nil {
             try rowWriter.releaseReferences(to: row, table, by: stamp)
         }
@@ -149,14 +190,15 @@ extension TransactionApplier {
     }
 
     /// Rows that a transaction makes alive or dead, known before any of them is projected.
-    func noteTransitions(_ touched: [RowID: TouchedRow], _ order: [RowID]) -> Transitions {
+    func noteTransitions(_ touched: RowTable<TouchedRow>) -> Transitions {
         var died: [(RowID, EntityTable)] = []
         var revived: [(RowID, EntityTable)] = []
         scratch.dying = [:]
-        for row in order {
-            guard let entry = touched[row] else { continue }
+        for (row, entry) in touched {
             let isAlive = entry.isAlive
-            if !isAlive { scratch.dying[row] = entry.state }
+            if !isAlive, !session.referrers(to: entry.table.entity.root).isEmpty {
+                scratch.dying[row] = entry.state
+            }
             rowStore.noteTable(entry.table, of: row)
             if entry.old?.survivor == nil {
                 scratch.knownAlive[row] = isAlive ? entry.table.entity.root : nil

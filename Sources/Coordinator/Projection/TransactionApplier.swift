@@ -48,10 +48,15 @@ struct TransactionApplier: StorePart {
     /// The transaction is applied whole or not at all. It must be causally ready: its sequence
     /// the next of its actor, and all it has seen applied.
     ///
-    /// - Parameter isLocal: whether a save of ours made it, just now, after its checks.
+    /// - Parameters:
+    ///   - loaded: the rows of its first changes as the store has them, where they are known.
+    ///   - isLocal: whether a save of ours made it, just now, after its checks.
+    ///   - isPlainUpdate: whether these have shown that it does nothing but update living rows, each once,
+    ///     that no two concurrent writes have left, and that have no references, constraints or counts.
     /// - Throws: ``ApplyRejection`` where it cannot be merged; the group is then as before.
     func apply(
-        _ encoded: EncodedTransaction, loaded: [RowID: LoadedRow] = [:], isLocal: Bool = false
+        _ encoded: EncodedTransaction, loaded: [LoadedRow?] = [], isLocal: Bool = false,
+        isPlainUpdate: Bool = false
     ) throws {
         // Where all that it has seen is here, so are the beginnings of that.
         let encoded = isLocal ? encoded : encoded.completed(by: state.beginnings)
@@ -78,7 +83,9 @@ struct TransactionApplier: StorePart {
             if !isLocal { avoidIdentities(transaction.changes, of: transaction.dot.actor) }
             try transactionLog.noteModel(logged.modelHash, of: logged.dot.actor)
             try transactionLog.park(parked)
-            try applyChanges(transaction, shapes: shapes, isLocal: isLocal, loaded: loaded)
+            try applyChanges(
+                transaction, shapes: shapes, isLocal: isLocal, loaded: loaded,
+                isPlainUpdate: isPlainUpdate)
             try transactionLog.log(encoded)
             if !isLocal { try database.prepared("RELEASE one").run() }
         } catch let alarm as RowAlarm {

@@ -30,11 +30,11 @@ struct UniqueGroupStore: StorePart {
     ///
     /// Only rows connected with the changed ones through keys can change: see ``UniqueGroups``.
     /// Nothing is written; what will be shown is noted in `knownAlive` and `knownEclipsed`.
-    func regroup(_ touched: [RowID: TouchedRow]) throws -> Regrouping {
+    func regroup(_ touched: RowTable<TouchedRow>) throws -> Regrouping {
         var result = Regrouping()
         if groupedRoots.isEmpty, !scratch.isAdopting { return result }
         var keys: [UniqueKey] = []
-        for row in touched.keys.sorted() {
+        for row in touched.rows.sorted() {
             guard let entry = touched[row], entry.table.isGrouped || scratch.isAdopting else {
                 continue
             }
@@ -61,7 +61,7 @@ struct UniqueGroupStore: StorePart {
 
     /// Adds the rows that the touched ones are connected with.
     private func addComponent(
-        of keys: [UniqueKey], _ touched: [RowID: TouchedRow], _ result: inout Regrouping
+        of keys: [UniqueKey], _ touched: RowTable<TouchedRow>, _ result: inout Regrouping
     ) throws {
         // Rows of the transaction are connected by their new keys too, which no table has yet.
         var fresh: [UniqueKey: [RowID]] = [:]

@@ -147,22 +147,16 @@ struct RowCoding {
         version: Int64, timestamp: Int64, registers: [UInt8]?, columns: [PropertyValue]?,
         eclipsed: inout [RowVersion.Eclipsed]
     ) throws -> RowState {
-        var state = RowState(propertyCount: table.entity.properties.count)
+        let propertyCount = table.entity.properties.count
         guard let registers else {
-            let stamp = try actors.stamp(version: version, timestamp: timestamp)
-            let values = columns ?? []
-            state.insertion = Register(Sibling(stamp: stamp, value: true))
-            if table.entity.policies.isRowGrained {
-                state.existence = Register(Sibling(stamp: stamp, value: .whole(values)))
-            } else {
-                state.existence = Register(Sibling(stamp: stamp, value: .alive))
-                for (position, value) in values.enumerated() {
-                    state.properties[position] = Register(Sibling(stamp: stamp, value: value))
-                }
-            }
+            var state = RowState(
+                insertedBy: try actors.stamp(version: version, timestamp: timestamp),
+                values: columns ?? [PropertyValue](repeating: .null, count: propertyCount),
+                isRowGrained: table.entity.policies.isRowGrained)
             supplement(&state, listed: [], columns: columns)
             return state
         }
+        let state = RowState(propertyCount: propertyCount)
         do {
             return try decode(registers, into: state, columns: columns, eclipsed: &eclipsed)
         } catch let failure as DecodingFailure {
@@ -197,9 +191,7 @@ struct RowCoding {
         if !table.entity.policies.isRowGrained, let columns,
             let first = state.insertion.siblings.first
         {
-            for (position, value) in columns.enumerated() {
-                state.properties[position] = Register(Sibling(stamp: first.stamp, value: value))
-            }
+            state.properties = RowState.registers(columns, writtenBy: first.stamp)
         }
         var listed = Set<Int>()
         for _ in 3..<parts {

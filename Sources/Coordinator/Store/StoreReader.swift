@@ -226,10 +226,10 @@ public struct StoreReader {
     func group(
         of row: RowID, _ table: EntityTable, _ state: RowState, _ actors: ActorTable
     ) throws -> LoadedRow {
-        var loaded = LoadedRow(table: table, row: row, state: state, isAlive: true, columns: [])
-        loaded.eclipsed = try eclipsedRows("WHERE survivor = \(row.rawValue)", actors)
-            .sorted(by: LoadedRow.isEarlier)
-        return loaded
+        LoadedRow(
+            table: table, row: row, state: state, isAlive: true, columns: [],
+            eclipsed: try eclipsedRows("WHERE survivor = \(row.rawValue)", actors)
+                .sorted(by: LoadedRow.isEarlier))
     }
 
     /// The registers of a living row, with all siblings.

@@ -140,8 +140,11 @@ struct Collector: StorePart {
         // The sides of an unresolved delete list what their writers wrote, on every node the
         // same: the row waits for the decision as a whole.
         if old.state.uncollected(policies).isEmpty { return [] }
-        var new = old
-        let removed = new.state.collapse(stable: stable, policies: policies)
+        var state = old.state
+        let removed = state.collapse(stable: stable, policies: policies)
+        let new = LoadedRow(
+            table: old.table, row: old.row, state: state, isAlive: true, columns: old.columns,
+            survivor: old.survivor, eclipsed: old.eclipsed)
         if !removed.isEmpty {
             // The visible siblings are those that stay, so the columns are what they were.
             if let survivor = new.survivor {
@@ -155,7 +158,7 @@ struct Collector: StorePart {
                 from: try journal.conflicts(of: old, dangling: dangling),
                 to: try journal.conflicts(of: new, dangling: dangling))
         }
-        return new.state.uncollected(policies)
+        return state.uncollected(policies)
     }
 
     func collect(

@@ -159,15 +159,16 @@ extension StoreReader {
             version: statement.integer(1), timestamp: statement.integer(2),
             registers: statement.isNull(3) ? nil : statement.bytes(3), columns: columns,
             eclipsed: &eclipsed)
-        var loaded = LoadedRow(
-            table: table, row: row, state: state, isAlive: true, columns: columns)
+        var members: [LoadedRow] = []
         if !eclipsed.isEmpty {
-            loaded.eclipsed = try eclipsedRows("WHERE survivor = \(row.rawValue)", actors)
-            guard loaded.eclipsed.map(\.row).sorted() == eclipsed.map(\.row).sorted() else {
+            members = try eclipsedRows("WHERE survivor = \(row.rawValue)", actors)
+            guard members.map(\.row).sorted() == eclipsed.map(\.row).sorted() else {
                 throw CoordinatorError(.storeDamaged, "Its group is not what the row tells.")
             }
         }
-        return loaded
+        return LoadedRow(
+            table: table, row: row, state: state, isAlive: true, columns: columns,
+            eclipsed: members)
     }
 
     /// Derived attributes that hold something else than what they follow from.

@@ -68,8 +68,8 @@ extension CoordinatorError {
             .limitExceeded,
             "The save has \(count) operations; the limit is \(SaveRequest.Bounds.operations). Divide it, "
                 + "or allow it with isBulk (over HTTP \"bulk\": true, on the command line --bulk). Other "
-                + "saves wait while a bulk save is written: about 0.2 s per 100,000 inserts, and ten "
-                + "times that for updates and for deletes that cascade.")
+                + "saves wait while a bulk save is written: about 0.3 s per 100,000 inserts, five times "
+                + "that for updates, and eight times for deletes that cascade.")
     }
 }
 

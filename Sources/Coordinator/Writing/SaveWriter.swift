@@ -33,6 +33,9 @@ struct SaveWriter: StorePart {
         if let inserts = InsertPlanner(view: view).plainInserts(request.operations) {
             return try write(inserts, request)
         }
+        if let updates = try UpdatePlanner(view: view).plainUpdates(request.operations) {
+            return try write(updates, request)
+        }
         return try execute(try SavePlanner(view: view).plan(request), request)
     }
 
@@ -59,6 +62,24 @@ struct SaveWriter: StorePart {
         return result
     }
 
+    /// Saves updates with their changes worked out.
+    private func write(_ updates: PlainUpdates, _ request: SaveRequest) throws -> SaveResult {
+        let seen = state.versionVector
+        let transaction = transaction(of: request, updates.shapes.shapes, updates.changes)
+        try applier.apply(try encode(transaction), isLocal: true, isPlainUpdate: true)
+        let version = RowVersion(dots: [transaction.dot])
+        let rows = updates.objects.map { objectID, unchanged in
+            SaveResult.SavedRow(objectID: objectID, version: unchanged ?? version, values: nil)
+        }
+        let result = SaveResult(
+            transaction: transaction.dot, timestamp: transaction.timestamp, seen: seen,
+            token: session.token, insertedRows: [], conflicts: [], rows: rows)
+        if let saveID = request.saveID {
+            try saveAnswers.remember(result, to: request, under: saveID)
+        }
+        return result
+    }
+
     // MARK: Execution
 
     /// Writes what was planned: one transaction, applied by the same path as a foreign one.
@@ -68,18 +89,17 @@ struct SaveWriter: StorePart {
         let discards = SaveDiscards(view: view)
         var shapes = ShapeTable()
         var changes: [Change] = []
-        changes.reserveCapacity(plan.order.count)
-        var loaded: [RowID: LoadedRow] = [:]
-        loaded.reserveCapacity(plan.order.count)
-        for row in plan.order {
-            guard let planned = plan.rows[row] else { continue }
-            let made = changeMaker.changes(planned, row, &shapes)
-            if made.isEmpty { continue }
-            if let known = planned.loaded {
-                loaded[row] = known
-                for member in known.eclipsed { loaded[member.row] = member }
+        changes.reserveCapacity(plan.rows.rows.count)
+        var loaded: [LoadedRow?] = []
+        loaded.reserveCapacity(plan.rows.rows.count)
+        for (row, planned) in plan.rows {
+            for change in changeMaker.changes(planned, row, &shapes) {
+                changes.append(change)
+                loaded.append(
+                    change.row == row
+                        ? planned.loaded
+                        : planned.loaded?.eclipsed.first { $0.row == change.row })
             }
-            changes += made
         }
         for key in plan.linkOrder {
             guard let isAlive = plan.links[key], let link = model.link(named: key.link) else {
@@ -102,7 +122,8 @@ struct SaveWriter: StorePart {
             let transaction = transaction(of: request, shapes.shapes, changes)
             stamp = transaction.stamp
             written = discards.written(plan.journal, transaction)
-            try applier.apply(try encode(transaction), loaded: loaded, isLocal: true)
+            try applier.apply(
+                try encode(transaction), loaded: loaded, isLocal: true)
         }
         // Where the save wrote nothing, it has no stamp: then the clock on the wall tells when it was.
         let timestamp =
@@ -177,12 +198,11 @@ struct SaveWriter: StorePart {
         _ plan: SavePlan, _ changes: [Change], _ stamp: Stamp?
     ) throws -> [SaveResult.SavedRow] {
         var result: [SaveResult.SavedRow] = []
-        result.reserveCapacity(plan.order.count)
+        result.reserveCapacity(plan.rows.rows.count)
         let written = stamp.map { RowVersion(dots: [$0.dot]) }
         // A row that only gained a link is not written, so it keeps its version.
         let changed = Set(changes.filter { $0.kind != .link && $0.kind != .unlink }.map(\.row))
-        for row in plan.order {
-            guard let planned = plan.rows[row] else { continue }
+        for (row, planned) in plan.rows {
             let isWritten = changed.contains(row)
             let id = ManagedObjectID(entityName: planned.table.entity.name, row: row)
             if planned.kind == .delete {

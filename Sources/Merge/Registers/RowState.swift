@@ -26,6 +26,31 @@ package struct RowState: Hashable, Sendable {
         collapsedDots = []
     }
 
+    /// The row as one insertion alone left it.
+    ///
+    /// - Parameters:
+    ///   - stamp: the insertion's.
+    ///   - values: of all properties, in the entity's canonical order.
+    ///   - isRowGrained: whether the row is one register.
+    package init(insertedBy stamp: Stamp, values: [PropertyValue], isRowGrained: Bool) {
+        insertion = Register(Sibling(stamp: stamp, value: true))
+        existence = Register(
+            Sibling(stamp: stamp, value: isRowGrained ? .whole(values) : .alive))
+        properties =
+            isRowGrained
+            ? Array(repeating: Register(), count: values.count)
+            : Self.registers(values, writtenBy: stamp)
+        collapsedDots = []
+    }
+
+    /// The registers of values that one write has left alone. Made here, where the compiler knows of
+    /// what they are.
+    package static func registers(
+        _ values: [PropertyValue], writtenBy stamp: Stamp
+    ) -> [Register<PropertyValue>] {
+        values.map { Register(Sibling(stamp: stamp, value: $0)) }
+    }
+
     /// Whether nothing was ever written.
     package var isEmpty: Bool { existence.siblings.isEmpty }
 

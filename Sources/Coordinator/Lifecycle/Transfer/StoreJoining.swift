@@ -161,8 +161,7 @@ struct StoreJoining: StorePart {
 
     /// Joins rows as the former store has them into those here.
     private func join(_ rows: [RowRegisters]) throws {
-        var touched: [RowID: TouchedRow] = [:]
-        var order: [RowID] = []
+        var touched = RowTable<TouchedRow>()
         var gone: [RowID] = []
         var newest: Stamp?
         for theirs in rows {
@@ -183,15 +182,14 @@ struct StoreJoining: StorePart {
                 _ = try journal.settle(
                     from: try journal.conflicts(of: old, dangling: []), to: [], whole: old)
             }
-            order.append(theirs.row)
             touched[theirs.row] = TouchedRow(old: old, table: table, state: state)
             if state.isEmpty { gone.append(theirs.row) }
             newest = [newest, before.newestStamp, state.newestStamp].compactMap { $0 }.max()
         }
         guard let newest else { return }
-        let transitions = applier.noteTransitions(touched, order)
+        let transitions = applier.noteTransitions(touched)
         let regrouping = try groupStore.regroup(touched)
-        try applier.write(touched, order, transitions, regrouping, by: newest)
+        try applier.write(touched, transitions, regrouping, by: newest)
         for row in gone { try rowStore.removeTombstone(row) }
         forgetGroup()
     }
