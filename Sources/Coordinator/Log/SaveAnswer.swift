@@ -89,7 +89,8 @@ extension PersistentStoreCoordinator {
 ///     inserted = [temporary, row, entity, name]
 ///     incremented = [entity, row, property, value]
 ///
-/// The last one is there only if something was incremented, so that an earlier release reads the others.
+/// The last one is there only if something was incremented. Of a batch request's transaction it is followed
+/// by how many objects that was done with, and the last row, or 0.
 ///
 /// The dot is null and the timestamp 0 if nothing was written. The fingerprint is null if the
 /// answer was rebuilt, or if the request does not name its operations word by word.
@@ -98,12 +99,16 @@ enum SaveAnswer {
     struct Kept {
         var result: SaveResult
         var fingerprint: [UInt8]?
+        /// Its place in a batch request; nil of other saves, and where the answer was rebuilt.
+        var batch: BatchMark?
 
         /// The answer to a request under the same ID.
         ///
         /// - Throws: ``CoordinatorError`` (`saveIDReused`) where it has other operations.
         func answer(to request: SaveRequest) throws -> SaveResult {
-            if request.isWordByWord, let fingerprint, fingerprint != request.fingerprint {
+            let asked =
+                request.batch?.fingerprint ?? (request.isWordByWord ? request.fingerprint : nil)
+            if let asked, let fingerprint, fingerprint != asked {
                 let saved = result.transaction.map { " as \($0)" } ?? ""
                 throw CoordinatorError(
                     .saveIDReused,
@@ -123,7 +128,8 @@ enum SaveAnswer {
     static func encode(_ kept: Kept, _ beginnings: Beginnings) -> [UInt8] {
         let result = kept.result
         var writer = CBORWriter(capacity: 256)
-        writer.beginArray(result.incremented.isEmpty ? 8 : 9)
+        let hasMore = kept.batch != nil || !result.incremented.isEmpty
+        writer.beginArray(kept.batch == nil ? (hasMore ? 9 : 8) : 11)
         writer.write(result.transaction?.description)
         writer.write(result.timestamp?.rawValue ?? 0)
         writer.write(beginnings.frontier(of: result.seen))
@@ -144,7 +150,7 @@ enum SaveAnswer {
         } else {
             writer.writeNull()
         }
-        if result.incremented.isEmpty { return writer.bytes }
+        if !hasMore { return writer.bytes }
         writer.beginArray(result.incremented.count)
         for incremented in result.incremented {
             writer.beginArray(4)
@@ -153,6 +159,10 @@ enum SaveAnswer {
             writer.write(incremented.property)
             writer.write(incremented.value)
         }
+        if let batch = kept.batch {
+            writer.write(Int64(batch.count))
+            writer.write(batch.last?.rawValue ?? 0)
+        }
         return writer.bytes
     }
 
@@ -160,7 +170,7 @@ enum SaveAnswer {
         do {
             var reader = CBORReader(bytes)
             let count = try reader.array()
-            guard count == 8 || count == 9 else {
+            guard [8, 9, 11].contains(count) else {
                 throw DecodingFailure("\(count) parts", offset: reader.offset)
             }
             let dot = try reader.optionalText().flatMap { Dot($0) }
@@ -190,9 +200,16 @@ enum SaveAnswer {
                 conflicts: conflicts, rows: [])
             answer.isRebuilt = try reader.boolean()
             let fingerprint = try reader.null() ? nil : try reader.data()
-            if count == 9 { answer.incremented = try incremented(&reader) }
+            if count > 8 { answer.incremented = try incremented(&reader) }
+            var batch: BatchMark?
+            if count == 11 {
+                batch = BatchMark(
+                    fingerprint: fingerprint ?? [], count: Int(try reader.signed()))
+                let last = try reader.signed()
+                batch?.last = last == 0 ? nil : RowID(last)
+            }
             try reader.finish()
-            return Kept(result: answer, fingerprint: fingerprint)
+            return Kept(result: answer, fingerprint: fingerprint, batch: batch)
         } catch let failure as DecodingFailure {
             throw CoordinatorError(.storeDamaged, "A kept answer is damaged: \(failure).")
         }

@@ -24,7 +24,9 @@ struct SaveAnswers: StorePart {
             SaveAnswer.encode(
                 .init(
                     result: result,
-                    fingerprint: request.isWordByWord ? request.fingerprint : nil),
+                    fingerprint: request.batch?.fingerprint
+                        ?? (request.isWordByWord ? request.fingerprint : nil),
+                    batch: request.batch),
                 state.beginnings))
         try statement.run()
         group.wroteApart = true

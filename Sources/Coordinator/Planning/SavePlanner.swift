@@ -42,18 +42,19 @@ struct SavePlanner: PlanningPart {
         if !plan.stale.isEmpty {
             throw CoordinatorError.movedOn(plan.stale[0], of: plan.stale)
         }
-        try validator.validate(&plan)
+        let isValidated = request.batch == nil
+        try validator.validate(&plan, onlyTypes: !isValidated)
         // An insert that becomes one with the row that has its key has that one's members as well.
         // If none does, or the save fails, all mistakes are reported at once.
         let isAsPlanned =
             request.mergePolicy.leavesUnresolved && request.settled.keys.isEmpty
             || !plan.failures.isEmpty
-        if isAsPlanned { try validator.validateCounts(&plan) }
+        if isValidated, isAsPlanned { try validator.validateCounts(&plan) }
         try refuseFailures(of: plan)
         // Such an insert writes over that row.
         try uniquenessPlanner.settleConstraints(&plan, request)
         try relationshipPlanner.releaseOtherClaims(&plan)
-        if !isAsPlanned { try validator.validateCounts(&plan) }
+        if isValidated, !isAsPlanned { try validator.validateCounts(&plan) }
         try refuseFailures(of: plan)
         try validator.checkUnresolved(plan)
         return plan

@@ -9,10 +9,12 @@ struct Validator: PlanningPart {
 
     /// Checks every value the save writes; all failures are listed, not the first alone. Counts are
     /// looked at by ``validateCounts(_:)``.
-    func validate(_ plan: inout SavePlan) throws {
+    ///
+    /// - Parameter onlyTypes: whether only their types, and the targets of references, are checked.
+    func validate(_ plan: inout SavePlan, onlyTypes: Bool) throws {
         for row in plan.rows.rows {
             guard let planned = plan.rows[row], planned.kind != .delete else { continue }
-            try validate(planned, row, &plan)
+            try validate(planned, row, onlyTypes: onlyTypes, &plan)
         }
         for key in plan.linkOrder where plan.links[key] ?? false {
             if plan.deletes(key.source) || plan.deletes(key.target) {
@@ -22,7 +24,7 @@ struct Validator: PlanningPart {
     }
 
     func validate(
-        _ planned: SavePlan.Row, _ row: RowID, _ plan: inout SavePlan
+        _ planned: SavePlan.Row, _ row: RowID, onlyTypes: Bool = false, _ plan: inout SavePlan
     ) throws {
         let properties = planned.table.entity.properties
         for (index, (position, value)) in planned.values.enumerated() {
@@ -31,7 +33,8 @@ struct Validator: PlanningPart {
             let isBroughtBack = planned.isBroughtBack(position)
             if !planned.hiddenClaims.contains(position),
                 let failure = ValueValidation.failure(
-                    value, of: properties[position], object: told(planned))
+                    value, of: properties[position], object: told(planned)),
+                !onlyTypes || failure.code == .wrongType
             {
                 if isBroughtBack {
                     plan.rows[row]?.leave { $0 == position }
@@ -58,7 +61,7 @@ struct Validator: PlanningPart {
                             + "refers to an object that is not there: \(target)."))
             }
         }
-        guard planned.kind == .insert else { return }
+        guard planned.kind == .insert, !onlyTypes else { return }
         for (position, property) in properties.enumerated()
         where !property.isOptional && !planned.values.contains(where: { $0.position == position }) {
             plan.failures.append(

@@ -16,7 +16,14 @@ extension SaveRequest {
         for operation in operations {
             hasher.combine(operation.canonicalBytes { places[$0] ?? $0.rawValue })
         }
-        let (high, low) = hasher.finalize()
+        return hasher.finalizedBytes
+    }
+}
+
+extension StableHasher {
+    /// The hash in sixteen bytes.
+    var finalizedBytes: [UInt8] {
+        let (high, low) = finalize()
         return [high, low].flatMap { word in
             (0..<8).map { UInt8(truncatingIfNeeded: word >> (56 - 8 * $0)) }
         }

@@ -21,6 +21,9 @@ package struct SaveRequest: Sendable {
     /// are another save. A context's are what differs from what was fetched: who repeats such a save after
     /// it was done asks for less.
     package var isWordByWord = false
+    /// What a batch request's transaction is a part of; nil of other saves. Such a save is not validated,
+    /// but for the types of its values and the targets of its references.
+    var batch: BatchMark?
     /// Changes of membership, instead of operations.
     var membership: [MembershipChange] = []
 
@@ -59,6 +62,16 @@ package struct SaveRequest: Sendable {
         self.saveID = saveID
         self.isBulk = isBulk
     }
+}
+
+/// A transaction's place in a batch request, which is kept with its answer.
+struct BatchMark: Hashable, Sendable {
+    /// What tells the request from others under its save ID.
+    var fingerprint: [UInt8]
+    /// How many objects the transaction was done with.
+    var count = 0
+    /// The last row that it was to be done with; nil of an insert.
+    var last: RowID?
 }
 
 extension CoordinatorError {

@@ -12,6 +12,17 @@ final class SavesUnderWay: Sendable {
         counts.withLock { $0[saveID, default: 0] += 1 }
     }
 
+    /// Begins what nobody else is to be under way with.
+    ///
+    /// - Returns: false where somebody is.
+    func beginAlone(_ saveID: String) -> Bool {
+        counts.withLock { counts in
+            guard counts[saveID] == nil else { return false }
+            counts[saveID] = 1
+            return true
+        }
+    }
+
     func end(_ saveID: String?) {
         guard let saveID else { return }
         counts.withLock { counts in

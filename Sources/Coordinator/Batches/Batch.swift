@@ -1,0 +1,174 @@
+import Merge
+
+/// The work of a batch request. Only the library makes and looks into it.
+public struct Batch: Sendable {
+    enum Kind: Sendable {
+        case insert(String, BatchRows)
+        case update(FetchRequest, [String: PropertyValue])
+        case delete(FetchRequest)
+        case deleteObjects([ManagedObjectID])
+    }
+
+    let kind: Kind
+}
+
+/// A batch whose names are looked up: what one transaction after the other needs to know.
+struct ResolvedBatch: Sendable {
+    /// What is done with each object.
+    enum Action: Sendable {
+        case insert(BatchRows)
+        /// By position in the canonical order of the entity.
+        case update([(position: Int, value: PropertyValue)])
+        case delete
+    }
+
+    let entity: ManagedObjectModel.Entity
+    let action: Action
+    /// Which objects; nil of an insert, and where they are named.
+    let request: FetchRequest?
+    /// The objects that are named, sorted.
+    let named: [RowID]
+    /// The predicate to look at once more when an object is written; nil for none.
+    let condition: PredicateEvaluator?
+
+    /// Looks names up.
+    ///
+    /// - Throws: ``CoordinatorError``: `malformed` or `invalidPredicate`.
+    init(
+        _ batch: Batch, model: ManagedObjectModel, cluster: String,
+        now: @escaping @Sendable () -> Int64
+    ) throws {
+        switch batch.kind {
+        case .insert(let name, let rows):
+            entity = try Self.entity(name, model)
+            guard !entity.isAbstract else {
+                throw CoordinatorError(
+                    .malformed, "\(entity.name) is abstract: insert a sub-entity.")
+            }
+            action = .insert(rows)
+            request = nil
+            named = []
+        case .update(let request, let values):
+            entity = try Self.entity(request.entityName, model)
+            guard !values.isEmpty else {
+                throw CoordinatorError(.malformed, "The update assigns nothing.")
+            }
+            action = .update(try Self.values(values, of: entity))
+            self.request = request
+            named = []
+        case .delete(let request):
+            entity = try Self.entity(request.entityName, model)
+            guard request.propertiesToGroupBy.isEmpty, request.havingPredicate == nil,
+                !request.returnsDistinctResults
+            else {
+                throw CoordinatorError(
+                    .malformed, "A batch delete takes objects, and not groups or distinct values.")
+            }
+            try Self.refuseDeny(from: entity, includingHeirs: request.includesSubentities, model)
+            action = .delete
+            self.request = request
+            named = []
+        case .deleteObjects(let ids):
+            guard let first = ids.first else {
+                throw CoordinatorError(.malformed, "The delete names no object.")
+            }
+            if let other = ids.first(where: { $0.entityName != first.entityName }) {
+                throw CoordinatorError(
+                    .malformed,
+                    "A batch delete takes objects of one entity, and \(first) and \(other) are of "
+                        + "two.")
+            }
+            if let temporary = ids.first(where: \.isTemporaryID) {
+                throw CoordinatorError(.malformed, "\(temporary) has not been saved.")
+            }
+            entity = try Self.entity(first.entityName, model)
+            try Self.refuseDeny(from: entity, includingHeirs: true, model)
+            action = .delete
+            request = nil
+            named = Set(ids.map(\.row)).sorted()
+        }
+        guard let predicate = request?.predicate else {
+            condition = nil
+            return
+        }
+        do {
+            let evaluator = try PredicateEvaluator(
+                predicate, entity: entity, model: model, cluster: cluster, now: now)
+            // What it says of other objects may be the work of this request's earlier transactions.
+            condition = evaluator.isOwn ? evaluator : nil
+        } catch let error as PredicateError {
+            throw CoordinatorError(.invalidPredicate, "\(error)")
+        }
+    }
+
+    private static func entity(
+        _ name: String, _ model: ManagedObjectModel
+    ) throws -> ManagedObjectModel.Entity {
+        guard let entity = model.entity(named: name) else {
+            throw CoordinatorError(.malformed, "There is no entity \(name).")
+        }
+        return entity
+    }
+
+    /// Values by position, in order of the properties' names.
+    static func values(
+        _ values: [String: PropertyValue], of entity: ManagedObjectModel.Entity
+    ) throws -> [(position: Int, value: PropertyValue)] {
+        try values.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }.map {
+            name, value in
+            guard let position = entity.position(of: name) else {
+                let isToMany = entity.relationship(named: name) != nil
+                throw CoordinatorError(
+                    .malformed,
+                    isToMany
+                        ? "\(entity.name).\(name) is kept at its other side: change the objects there."
+                        : "\(entity.name) has no stored property \(name).")
+            }
+            let property = entity.properties[position]
+            let fits =
+                switch (property.content, value) {
+                case (_, .null), (.toOne, .reference): true
+                case (.toOne, _): false
+                case (.attribute(let type), _): Validation.fits(value, type: type)
+                }
+            guard fits else {
+                throw CoordinatorError(
+                    .validationFailed, "A value does not fit.",
+                    failures: [
+                        ValidationFailure(
+                            object: entity.name, property: name, code: .wrongType,
+                            message: "\(name) has a value of another type, or out of its range.")
+                    ])
+            }
+            return (position, value)
+        }
+    }
+
+    /// Refuses a delete that could be denied.
+    private static func refuseDeny(
+        from entity: ManagedObjectModel.Entity, includingHeirs: Bool, _ model: ManagedObjectModel
+    ) throws {
+        func kinds(of entity: ManagedObjectModel.Entity) -> [ManagedObjectModel.Entity] {
+            model.entities.filter { $0.isKind(of: entity) }
+        }
+        var seen = Set<String>()
+        var left = includingHeirs ? kinds(of: entity) : [entity]
+        while let next = left.popLast() {
+            guard seen.insert(next.name).inserted else { continue }
+            for relationship in next.relationships {
+                switch relationship.description.deleteRule {
+                case .deny:
+                    throw CoordinatorError(
+                        .malformed,
+                        "\(next.name).\(relationship.name) may deny a delete, which a batch delete of "
+                            + "\(entity.name) does not support: delete through a context.")
+                case .cascade:
+                    if let destination = model.entity(named: relationship.destination) {
+                        left += kinds(of: destination)
+                    }
+                case .nullify, .noAction: break
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+import Merge
+
+/// A batch under way: decides what its next transaction is, and notes what came of it.
+///
+/// A value that has no thread of its own. Who drives it saves one part after the other:
+///
+///     var run = try BatchRun(...)
+///     while let part = try run.next() { run.note(part, try save(part)) }
+struct BatchRun {
+    /// One transaction.
+    struct Part {
+        let size: Int
+        let make: @Sendable (StoreEngine) throws -> SaveRequest
+        let written: WrittenObjects
+    }
+
+    private let coordinator: PersistentStoreCoordinator
+    private let batch: ResolvedBatch
+    private let options: BatchOptions
+    private let author: String?
+    private let contextName: String?
+    private let fingerprint: [UInt8]
+    private(set) var result: BatchResult
+
+    private var chosen: [RowID]
+    private var place = 0
+    private var rows: BatchRowIterator?
+    /// The number of the next part.
+    private var number = 0
+    private var isOver = false
+
+    /// The most bytes of a save ID, so that the names of its parts are short enough.
+    static let saveIDBytes = 180
+
+    init(
+        _ request: some BatchRequest, _ coordinator: PersistentStoreCoordinator, author: String?,
+        contextName: String?
+    ) throws {
+        self.coordinator = coordinator
+        self.author = author
+        self.contextName = contextName
+        options = request.options
+        let wall = coordinator.options.wallMilliseconds
+        batch = try ResolvedBatch(
+            request.batch, model: coordinator.model, cluster: coordinator.cluster,
+            now: { Int64(clamping: wall()) })
+        result = BatchResult(request.resultType)
+        fingerprint = batch.fingerprint
+        chosen = []
+        if let saveID = options.saveID {
+            guard (1...Self.saveIDBytes).contains(saveID.utf8.count) else {
+                throw CoordinatorError(
+                    .malformed, "The save ID of a batch request has 1 to \(Self.saveIDBytes) bytes."
+                )
+            }
+        }
+        let last = try takeUp()
+        if case .insert(let source) = batch.action {
+            var rows = BatchRowIterator(source)
+            for _ in 0..<number { _ = try rows.next(atMost: BatchOptions.objectsInTransaction) }
+            self.rows = rows
+        } else if !options.isAtomic, !isOver {
+            // In an atomic request the rows are chosen where they are written.
+            chosen = try coordinator.read { try batch.choose($0) }
+            if let last { chosen.removeFirst(chosen.prefix { $0 <= last }.count) }
+        }
+    }
+
+    /// Finds out how far a request of the same name came.
+    ///
+    /// - Returns: the last row that was written; nil where that is not known.
+    private mutating func takeUp() throws -> RowID? {
+        guard let saveID = options.saveID else { return nil }
+        var last: RowID?
+        while let kept = try keptPart(Self.name(of: number, saveID)) {
+            last = try noteKept(kept)
+            number += 1
+        }
+        if let kept = try keptPart(saveID) {
+            _ = try noteKept(kept)
+            isOver = true
+        }
+        return last
+    }
+
+    private func keptPart(_ name: String) throws -> SaveAnswer.Kept? {
+        let kept: SaveAnswer.Kept? = try coordinator.read { try $0.keptAnswer(name) }
+        if let kept, let earlier = kept.fingerprint, earlier != fingerprint {
+            throw CoordinatorError(
+                .saveIDReused,
+                "Something else was saved under the save ID \(name). Nothing is saved now: give the "
+                    + "request another ID.")
+        }
+        return kept
+    }
+
+    private mutating func noteKept(_ kept: SaveAnswer.Kept) throws -> RowID? {
+        if let dot = kept.result.transaction {
+            result.transactions += 1
+            result.token = kept.result.token
+            if kept.batch == nil {
+                result.count += try coordinator.read { try batch.count($0.transaction(dot)) }
+            }
+        }
+        result.count += kept.batch?.count ?? 0
+        return kept.batch?.last
+    }
+
+    private static func name(of number: Int, _ saveID: String) -> String { "\(saveID)#\(number)" }
+
+    /// The next transaction; nil at the end.
+    ///
+    /// - Throws: what gives the rows of an insert; `malformed` or `validationFailed` where they do not fit.
+    mutating func next() throws -> Part? {
+        if isOver { return nil }
+        return rows == nil ? nextChange() : try nextInsert()
+    }
+
+    private mutating func nextInsert() throws -> Part? {
+        let limit = options.isAtomic ? Int.max : BatchOptions.objectsInTransaction
+        guard let (given, isLast) = try rows?.next(atMost: limit) else { return nil }
+        isOver = isLast
+        if given.isEmpty { return nil }
+        let written = WrittenObjects(isKept: false)
+        var request = frame()
+        request.mergePolicy = .mergeByPropertyObjectTrump
+        request.operations = try batch.inserts(given, options, written)
+        request.batch?.count = given.count
+        return Part(size: given.count, make: { [request] _ in request }, written: written)
+    }
+
+    private mutating func nextChange() -> Part? {
+        let (batch, options) = (batch, options)
+        let written = WrittenObjects(isKept: result.resultType == .objectIDs)
+        let end = min(chosen.count, place + BatchOptions.objectsInTransaction)
+        if !options.isAtomic, place == end { return nil }
+        let rows = chosen[place..<end]
+        place = end
+        isOver = end == chosen.count
+        let request = frame()
+        return Part(
+            size: options.isAtomic ? BatchOptions.objectsInTransaction : rows.count,
+            make: { engine in
+                // An atomic request chooses its objects where it writes them.
+                let rows = options.isAtomic ? try batch.choose(engine.session.reader())[...] : rows
+                var request = request
+                request.operations = try batch.operations(rows, engine.view, options, written)
+                request.batch?.count = written.count
+                request.batch?.last = rows.last
+                return request
+            }, written: written)
+    }
+
+    private mutating func frame() -> SaveRequest {
+        var request = SaveRequest(
+            operations: [], author: author, contextName: contextName, isBulk: options.isAtomic)
+        request.batch = BatchMark(fingerprint: fingerprint)
+        if let saveID = options.saveID {
+            request.saveID = isOver ? saveID : Self.name(of: number, saveID)
+            number += 1
+        }
+        return request
+    }
+
+    /// Takes note of a part that was saved.
+    mutating func note(_ part: Part, _ saved: SaveResult) {
+        result.count += part.written.count
+        result.objectIDs? +=
+            rows == nil
+            ? part.written.objects
+            : saved.insertedRows.map { ManagedObjectID(entityName: $0.entityName, row: $0.row) }
+        if saved.transaction != nil {
+            result.transactions += 1
+            result.token = saved.token
+        }
+    }
+
+    /// An error that ends the run: with what was done, where that is something.
+    func failure(_ reason: any Error) -> any Error {
+        result.transactions == 0 ? reason : BatchError(done: result, reason: reason)
+    }
+}

@@ -1,0 +1,116 @@
+import Merge
+import Synchronization
+
+/// The objects that a transaction of a batch was done with, known once it is planned.
+final class WrittenObjects: Sendable {
+    private let isKept: Bool
+    private let content = Mutex<(count: Int, objects: [ManagedObjectID])>((0, []))
+
+    /// - Parameter isKept: whether it is asked which they are.
+    init(isKept: Bool) { self.isKept = isKept }
+
+    var count: Int { content.withLock(\.count) }
+    var objects: [ManagedObjectID] { content.withLock(\.objects) }
+
+    func note(_ operations: [SaveOperation]) {
+        content.withLock { content in
+            content.count = operations.count
+            guard isKept else { return }
+            content.objects = operations.map {
+                ManagedObjectID(entityName: $0.entity.name, row: $0.row)
+            }
+        }
+    }
+}
+
+/// The work as operations of a save.
+extension ResolvedBatch {
+    /// The rows of the objects that the request is for, sorted.
+    func choose(_ reader: StoreReader) throws -> [RowID] {
+        guard var request else { return named }
+        request.propertiesToFetch = []
+        request.relationshipKeyPathsForPrefetching = []
+        let cursor = try FetchCursor(reader, request, .identities)
+        defer { cursor.close() }
+        var rows: [RowID] = []
+        while try cursor.next() { rows.append(cursor.objectID.row) }
+        return rows.sorted()
+    }
+
+    /// What is done with those of the rows that are still there, and still meant.
+    func operations(
+        _ rows: some Sequence<RowID>, _ view: StoreView, _ options: BatchOptions,
+        _ written: WrittenObjects
+    ) throws -> [SaveOperation] {
+        let table = view.table(entity.name)
+        var operations: [SaveOperation] = []
+        var valuesOfHeirs: [String: [(position: Int, value: PropertyValue)]] = [:]
+        for row in rows {
+            guard let loaded = try view.load(table, row), loaded.isVisible,
+                loaded.table.entity.isKind(of: entity),
+                try condition?.matches(StoredObject(loaded, view)) ?? true
+            else { continue }
+            let own = loaded.table.entity
+            var operation = SaveOperation(
+                kind: .delete, entity: own, row: row, resolves: options.resolvesConflicts)
+            if case .update(let values) = action {
+                operation.kind = .update
+                operation.values =
+                    valuesOfHeirs[own.name]
+                    ?? values.map { position, value in
+                        (own.position(of: entity.properties[position].name) ?? position, value)
+                    }
+                valuesOfHeirs[own.name] = operation.values
+            }
+            operations.append(operation)
+        }
+        written.note(operations)
+        return operations
+    }
+
+    /// Inserts of rows.
+    func inserts(
+        _ rows: [[String: PropertyValue]], _ options: BatchOptions, _ written: WrittenObjects
+    ) throws -> [SaveOperation] {
+        let operations = try rows.enumerated().map { place, row in
+            SaveOperation(
+                kind: .insert, entity: entity, row: RowID(-1 - Int64(place)),
+                values: try Self.values(row, of: entity), resolves: options.resolvesConflicts)
+        }
+        written.note(operations)
+        return operations
+    }
+
+    /// How many objects a transaction of an earlier run was done with, as far as it tells: objects of the
+    /// entity that a cascade took along count too.
+    func count(_ transaction: EncodedTransaction?) -> Int {
+        guard let transaction = transaction?.transaction else { return 0 }
+        let isMeant = transaction.shapes.map { entity.familyNames.contains($0.entity) }
+        return transaction.changes.count { isMeant[$0.shape] }
+    }
+
+    /// What tells the request from others under its save ID; of an insert that is its entity alone.
+    var fingerprint: [UInt8] {
+        var writer = CBORWriter(capacity: 256)
+        writer.write(entity.name)
+        switch action {
+        case .insert: writer.write("insert")
+        case .delete: writer.write("delete")
+        case .update(let values):
+            writer.write("update")
+            for (position, value) in values {
+                writer.write(entity.properties[position].name)
+                writer.write(value)
+            }
+        }
+        writer.write(request?.predicate?.description)
+        for descriptor in request?.sortDescriptors ?? [] { writer.write(descriptor.text) }
+        writer.write(Int64(request?.fetchLimit ?? 0))
+        writer.write(Int64(request?.fetchOffset ?? 0))
+        writer.write(request?.includesSubentities ?? true)
+        for row in named { writer.write(row.rawValue) }
+        var hasher = StableHasher(seed: 0xBA7C)
+        hasher.combine(writer.bytes)
+        return hasher.finalizedBytes
+    }
+}
