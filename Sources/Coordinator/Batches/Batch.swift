@@ -96,7 +96,7 @@ struct ResolvedBatch: Sendable {
                 predicate, entity: entity, model: model, cluster: cluster, now: now)
             // What it says of other objects may be the work of this request's earlier transactions.
             condition = evaluator.isOwn ? evaluator : nil
-        } catch let error as PredicateError {
+        } catch {
             throw CoordinatorError(.invalidPredicate, "\(error)")
         }
     }

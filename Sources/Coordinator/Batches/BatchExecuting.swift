@@ -11,7 +11,7 @@ extension PersistentStoreCoordinator {
     @discardableResult
     public func execute(
         _ request: some BatchRequest, author: String? = nil, contextName: String? = nil,
-        progress: ((BatchResult) throws -> Void)? = nil
+        progress: (@Sendable (BatchResult) throws -> Void)? = nil
     ) throws -> BatchResult {
         let saveID = try beginBatch(request)
         defer { savesUnderWay.end(saveID) }
@@ -38,7 +38,7 @@ extension PersistentStoreCoordinator {
     @discardableResult
     public func execute(
         _ request: some BatchRequest, author: String? = nil, contextName: String? = nil,
-        progress: (@Sendable (BatchResult) async throws -> Void)? = nil
+        progress: (@Sendable (BatchResult) throws -> Void)? = nil
     ) async throws -> BatchResult {
         let saveID = try beginBatch(request)
         defer { savesUnderWay.end(saveID) }
@@ -47,7 +47,7 @@ extension PersistentStoreCoordinator {
             while let part = try run.next() {
                 try Task.checkCancellation()
                 run.note(part, try await saveWaiting(size: part.size, part.make))
-                try await progress?(run.result)
+                try progress?(run.result)
             }
         } catch { throw run.failure(error) }
         return run.result

@@ -315,10 +315,11 @@ struct UniquenessPlanner: PlanningPart {
             plan.rows[target] = into
             return into.table
         }
-        // All of the new object's values, those that nobody assigned too (CD-38).
+        // All of the new object's values, those that nobody assigned too (CD-38); of a row of a batch
+        // request those that it gives (CD-136).
         var replaced: [Int] = []
         for (position, place) in into.table.positions(in: planned.table).enumerated() {
-            guard let place else { continue }
+            guard let place, request.batch == nil || planned.isAssigned(place) else { continue }
             var value = planned.value(at: place) ?? .null
             if value == .reference(row) { value = .reference(target) }
             // The client knows of the values that the save itself writes there.
@@ -343,6 +344,11 @@ struct UniquenessPlanner: PlanningPart {
 }
 
 extension SavePlan.Row {
+    /// Whether the operation itself gives the property a value.
+    fileprivate func isAssigned(_ position: Int) -> Bool {
+        values.prefix(assignedCount).contains { $0.position == position }
+    }
+
     /// Whether the save may change a key of these properties.
     fileprivate func touches(_ names: [String]) -> Bool {
         kind != .update || names.contains { value(of: $0) != nil }
