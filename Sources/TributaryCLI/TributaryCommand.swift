@@ -24,6 +24,7 @@ struct TributaryCommand: AsyncParsableCommand {
         version: "tributary 0.1.0-dev (protocol revision \(ProtocolRevision.current))",
         subcommands: [
             ServeCommand.self, SaveCommand.self, FetchCommand.self, CountCommand.self,
+            UpdateCommand.self, DeleteCommand.self,
             ImportCommand.self, ExportCommand.self, StatusCommand.self, HistoryCommand.self,
             ConsumersCommand.self, GenerationsCommand.self, ConflictsCommand.self,
             OrphansCommand.self, VerifyCommand.self,

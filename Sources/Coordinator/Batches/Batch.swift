@@ -12,7 +12,7 @@ public struct Batch: Sendable {
     let kind: Kind
 }
 
-/// A batch whose names are looked up: what one transaction after the other needs to know.
+/// A batch with its names looked up: what one transaction after the other needs to know.
 struct ResolvedBatch: Sendable {
     /// What is done with each object.
     enum Action: Sendable {
@@ -34,10 +34,9 @@ struct ResolvedBatch: Sendable {
     /// Looks names up.
     ///
     /// - Throws: ``CoordinatorError``: `malformed` or `invalidPredicate`.
-    init(
-        _ batch: Batch, model: ManagedObjectModel, cluster: String,
-        now: @escaping @Sendable () -> Int64
-    ) throws {
+    init(_ batch: Batch, _ coordinator: PersistentStoreCoordinator) throws {
+        let (model, cluster) = (coordinator.model, coordinator.cluster)
+        let wall = coordinator.options.wallMilliseconds
         switch batch.kind {
         case .insert(let name, let rows):
             entity = try Self.entity(name, model)
@@ -64,7 +63,6 @@ struct ResolvedBatch: Sendable {
                 throw CoordinatorError(
                     .malformed, "A batch delete takes objects, and not groups or distinct values.")
             }
-            try Self.refuseDeny(from: entity, includingHeirs: request.includesSubentities, model)
             action = .delete
             self.request = request
             named = []
@@ -82,7 +80,6 @@ struct ResolvedBatch: Sendable {
                 throw CoordinatorError(.malformed, "\(temporary) has not been saved.")
             }
             entity = try Self.entity(first.entityName, model)
-            try Self.refuseDeny(from: entity, includingHeirs: true, model)
             action = .delete
             request = nil
             named = Set(ids.map(\.row)).sorted()
@@ -93,7 +90,8 @@ struct ResolvedBatch: Sendable {
         }
         do {
             let evaluator = try PredicateEvaluator(
-                predicate, entity: entity, model: model, cluster: cluster, now: now)
+                predicate, entity: entity, model: model, cluster: cluster,
+                now: { Int64(clamping: wall()) })
             // What it says of other objects may be the work of this request's earlier transactions.
             condition = evaluator.isOwn ? evaluator : nil
         } catch {
@@ -141,34 +139,6 @@ struct ResolvedBatch: Sendable {
                     ])
             }
             return (position, value)
-        }
-    }
-
-    /// Refuses a delete that could be denied.
-    private static func refuseDeny(
-        from entity: ManagedObjectModel.Entity, includingHeirs: Bool, _ model: ManagedObjectModel
-    ) throws {
-        func kinds(of entity: ManagedObjectModel.Entity) -> [ManagedObjectModel.Entity] {
-            model.entities.filter { $0.isKind(of: entity) }
-        }
-        var seen = Set<String>()
-        var left = includingHeirs ? kinds(of: entity) : [entity]
-        while let next = left.popLast() {
-            guard seen.insert(next.name).inserted else { continue }
-            for relationship in next.relationships {
-                switch relationship.description.deleteRule {
-                case .deny:
-                    throw CoordinatorError(
-                        .malformed,
-                        "\(next.name).\(relationship.name) may deny a delete, which a batch delete of "
-                            + "\(entity.name) does not support: delete through a context.")
-                case .cascade:
-                    if let destination = model.entity(named: relationship.destination) {
-                        left += kinds(of: destination)
-                    }
-                case .nullify, .noAction: break
-                }
-            }
         }
     }
 }

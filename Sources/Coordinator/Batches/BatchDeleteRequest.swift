@@ -1,7 +1,6 @@
 /// Deletes objects, as NSBatchDeleteRequest.
 ///
-/// Delete rules cascade and nullify. Of an entity with a relationship that denies, here or where a cascade
-/// leads, a batch delete is refused. The objects are chosen once, at the beginning. One that does not meet
+/// Delete rules are carried out. An object that one denies ends the request (`deleteDenied`). The objects are chosen once, at the beginning. One that does not meet
 /// the predicate any more by the time it would be deleted stays, where the predicate asks for its own
 /// attributes alone.
 public struct BatchDeleteRequest: BatchRequest {

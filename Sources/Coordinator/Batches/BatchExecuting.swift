@@ -53,6 +53,13 @@ extension PersistentStoreCoordinator {
         return run.result
     }
 
+    /// How many objects a batch request would be done with now.
+    ///
+    /// - Throws: ``CoordinatorError`` where it would be refused.
+    package func count(of request: some BatchRequest) throws -> Int {
+        try BatchRun.count(request, self)
+    }
+
     /// Notes that a request is under way under its save ID.
     ///
     /// - Throws: ``CoordinatorError`` (`outcomeUnknown`) where one is already.

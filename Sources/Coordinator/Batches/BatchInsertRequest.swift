@@ -2,8 +2,8 @@ public import Merge
 
 /// Inserts objects of one entity, as NSBatchInsertRequest.
 ///
-/// A row whose unique key an object has already updates that object: its relationships, and attributes that
-/// the row does not give, stay.
+/// If an object has a row's unique key already, the row updates that object: its relationships, and
+/// attributes that the row does not give, stay.
 public struct BatchInsertRequest: BatchRequest {
     /// The entity's name.
     public let entityName: String

@@ -40,10 +40,7 @@ struct BatchRun {
         self.author = author
         self.contextName = contextName
         options = request.options
-        let wall = coordinator.options.wallMilliseconds
-        batch = try ResolvedBatch(
-            request.batch, model: coordinator.model, cluster: coordinator.cluster,
-            now: { Int64(clamping: wall()) })
+        batch = try ResolvedBatch(request.batch, coordinator)
         result = BatchResult(request.resultType)
         fingerprint = batch.fingerprint
         chosen = []
@@ -63,6 +60,24 @@ struct BatchRun {
             // In an atomic request the rows are chosen where they are written.
             chosen = try coordinator.read { try batch.choose($0) }
             if let last { chosen.removeFirst(chosen.prefix { $0 <= last }.count) }
+        }
+    }
+
+    /// How many objects a request would be done with now.
+    static func count(
+        _ request: some BatchRequest, _ coordinator: PersistentStoreCoordinator
+    ) throws -> Int {
+        let batch = try ResolvedBatch(request.batch, coordinator)
+        guard case .insert(let source) = batch.action else {
+            return try coordinator.read { try batch.count($0) }
+        }
+        var rows = BatchRowIterator(source)
+        var count = 0
+        while true {
+            let (given, isLast) = try rows.next(atMost: BatchOptions.objectsInTransaction)
+            for row in given { _ = try ResolvedBatch.values(row, of: batch.entity) }
+            count += given.count
+            if isLast { return count }
         }
     }
 

@@ -37,6 +37,12 @@ extension ResolvedBatch {
         return rows.sorted()
     }
 
+    /// How many objects the request is for.
+    func count(_ reader: StoreReader) throws -> Int {
+        if let request { return try reader.count(request) }
+        return try named.count { try reader.row(entity, $0)?.objectID.row == $0 }
+    }
+
     /// What is done with those of the rows that are still there, and still meant.
     func operations(
         _ rows: some Sequence<RowID>, _ view: StoreView, _ options: BatchOptions,

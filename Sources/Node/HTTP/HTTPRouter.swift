@@ -30,6 +30,7 @@ struct HTTPRouter: Sendable {
 
     let services: HTTPServices
     private let saves: SaveResource
+    private let batches: BatchResource
     private let fetches: FetchResource
     private let objects: ObjectsResource
     private let generations: GenerationsResource
@@ -50,6 +51,7 @@ struct HTTPRouter: Sendable {
     init(services: HTTPServices) {
         self.services = services
         saves = SaveResource(services: services)
+        batches = BatchResource(services: services)
         fetches = FetchResource(services: services)
         objects = ObjectsResource(services: services)
         generations = GenerationsResource(services: services)
@@ -160,6 +162,7 @@ struct HTTPRouter: Sendable {
         switch name {
         case "save":
             return [Endpoint("POST", .write) { try await saves.post($0) }.inLoop.withCBOR]
+        case "batch": return [Endpoint("POST", .write) { try await batches.post($0) }]
         case "fetch":
             return [Endpoint("POST", .read) { try await fetches.post($0) }.inLoop.withCBOR]
         case "status": return [Endpoint(brief: "GET") { _ in try await status.get() }]

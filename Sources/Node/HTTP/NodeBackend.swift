@@ -23,6 +23,14 @@ package protocol NodeBackend: Sendable {
     func saving(
         _ save: @Sendable (PersistentStoreCoordinator) async throws -> SaveResult
     ) async throws -> SaveResult
+    /// Carries a batch request out on this node, and counts its transactions.
+    ///
+    /// - Parameter progress: is told after each transaction what was done so far.
+    /// - Throws: as ``PersistentStoreCoordinator/execute(_:author:contextName:progress:)``.
+    func execute(
+        _ request: any BatchRequest, author: String?, contextName: String?,
+        progress: @escaping @Sendable (BatchResult) throws -> Void
+    ) async throws -> BatchResult
     /// Counts an answer that was given.
     func countRequest(status: Int)
     /// Receives events of the interface's connections.
@@ -92,6 +100,15 @@ extension NodeBackend {
     package func saving(
         _ save: @Sendable (PersistentStoreCoordinator) async throws -> SaveResult
     ) async throws -> SaveResult { try await save(coordinator) }
+
+    /// Carries it out through the coordinator, uncounted.
+    package func execute(
+        _ request: any BatchRequest, author: String?, contextName: String?,
+        progress: @escaping @Sendable (BatchResult) throws -> Void
+    ) async throws -> BatchResult {
+        try await coordinator.execute(
+            request, author: author, contextName: contextName, progress: progress)
+    }
 
     /// Counts nothing.
     package func countRequest(status: Int) {}

@@ -112,7 +112,7 @@ extension NodeService: NodeBackend {
         // Also while it waits: it may be saved a moment later.
         try await coordinator.whileUnderWay(request.saveID) {
             try await saving { coordinator in
-                try refuseUnknownRepeat(request)
+                try refuseUnknownRepeat(request.saveID)
                 return try await coordinator.save(request)
             }
         }
@@ -164,9 +164,37 @@ extension NodeService: NodeBackend {
         }
     }
 
+    /// Carries a batch request out; each of its transactions counts as a save.
+    package func execute(
+        _ request: any BatchRequest, author: String?, contextName: String?,
+        progress: @escaping @Sendable (BatchResult) throws -> Void
+    ) async throws -> BatchResult {
+        try refuseUnknownRepeat(request.options.saveID)
+        let last = Mutex(MonotonicClock.microseconds)
+        do {
+            return try await coordinator.execute(
+                request, author: author, contextName: contextName
+            ) { [counters, weak self] done in
+                let now = MonotonicClock.microseconds
+                let begun = last.withLock { last in
+                    defer { last = now }
+                    return last
+                }
+                counters.countSave(seconds: Double(now - begun) / 1_000_000)
+                if self?.isStopping ?? true {
+                    throw NodeError(.stopped, "This node is stopping; go on at another one")
+                }
+                try progress(done)
+            }
+        } catch {
+            counters.countFailedSave()
+            throw error
+        }
+    }
+
     /// Refuses what may have been saved under its ID by the store that was here before.
-    private func refuseUnknownRepeat(_ request: SaveRequest) throws {
-        guard let saveID = request.saveID, coordinator.mayLackSaveIDs else { return }
+    private func refuseUnknownRepeat(_ saveID: String?) throws {
+        guard let saveID, coordinator.mayLackSaveIDs else { return }
         let kept = try coordinator.read { try $0.savedAnswer(saveID) }
         if kept == nil { throw CoordinatorError.recovering }
     }

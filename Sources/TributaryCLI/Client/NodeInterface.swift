@@ -52,6 +52,22 @@ struct NodeInterface: ClientInterface {
         for try await line in stream { try await receive(Array(line.utf8)) }
     }
 
+    /// Carries a batch request out; hands over each line of the answer.
+    ///
+    /// - Throws: ``CommandFailure`` where the answer is no success.
+    func batchLines(_ body: JSONValue, _ receive: (JSONObject) throws -> Void) async throws {
+        let stream = try await client.stream(
+            "POST", "/v1/batch", body: JSONWriter.bytes(of: body),
+            headers: [("Accept", "application/x-ndjson")], idleTimeout: Self.ofWholeStores)
+        guard stream.status == 200 else {
+            throw CommandFailure(status: stream.status, body: try await Self.whole(stream))
+        }
+        for try await line in stream {
+            let object = try JSONParser.parse(Array(line.utf8), maximumBytes: 1 << 30).object
+            if let object { try receive(object) }
+        }
+    }
+
     /// Follows the log; hands over every applied transaction until the closure gives false.
     func changes(_ receive: (JSONObject) async throws -> Bool) async throws {
         do {
@@ -88,7 +104,7 @@ struct NodeInterface: ClientInterface {
     /// How long the answer to a request may take.
     static func deadline(_ path: String, _ body: JSONValue?) -> Duration {
         switch path {
-        case "/v1/verify", "/v1/backup": ofWholeStores
+        case "/v1/verify", "/v1/backup", "/v1/batch": ofWholeStores
         default: usual + patience(path, body)
         }
     }

@@ -15,24 +15,37 @@ struct FetchOptions: ParsableArguments {
     var substitution: [String] = []
 
     /// The members of a fetch that the flags fill.
-    func body() throws -> JSONObject {
-        var body: JSONObject = ["entity": .string(entity)]
-        if let predicate { body["predicate"] = .string(predicate) }
-        guard !substitution.isEmpty else { return body }
-        var substitutions = JSONObject()
-        for text in substitution {
-            let sides = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            guard sides.count == 2, !sides[0].isEmpty else {
-                throw CommandFailure.usage("--substitution is NAME=VALUE, not \(text).")
-            }
-            substitutions[String(sides[0])] = Self.value(String(sides[1]))
-        }
-        body["substitutions"] = .object(substitutions)
-        return body
-    }
+    func body() throws -> JSONObject { try Self.body(entity, predicate, substitution) }
 }
 
 extension FetchOptions {
+    /// The members of a request that say which objects it is for.
+    static func body(
+        _ entity: String, _ predicate: String?, _ substitution: [String]
+    ) throws -> JSONObject {
+        var body: JSONObject = ["entity": .string(entity)]
+        if let predicate { body["predicate"] = .string(predicate) }
+        guard !substitution.isEmpty else { return body }
+        body["substitutions"] = .object(
+            try pairs(substitution, of: "--substitution", "NAME=VALUE"))
+        return body
+    }
+
+    /// Names with values, as an option gives them.
+    static func pairs(
+        _ texts: [String], of option: String, _ form: String
+    ) throws -> JSONObject {
+        var pairs = JSONObject()
+        for text in texts {
+            let sides = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard sides.count == 2, !sides[0].isEmpty else {
+                throw CommandFailure.usage("\(option) is \(form), not \(text).")
+            }
+            pairs[String(sides[0])] = value(String(sides[1]))
+        }
+        return pairs
+    }
+
     /// A substitution's value: JSON, or else text. A number that a double would round stays text, which
     /// is exact where a decimal is compared.
     static func value(_ text: String) -> JSONValue {
