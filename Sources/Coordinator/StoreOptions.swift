@@ -21,6 +21,8 @@ extension PersistentStoreCoordinator {
         /// Whether a copy that takes a store's place is joined with it by rows also where the store's log
         /// tells of all that the copy lacks; for simulations.
         package var joinsAlways = false
+        /// The most objects of one transaction of a batch request that is not atomic.
+        package var objectsInBatchTransaction = BatchOptions.objectsInTransaction
         /// Whether a caller that hands the writer a job works off all jobs before it returns, so
         /// that nothing happens on another thread; for simulations.
         package var worksAlone = false

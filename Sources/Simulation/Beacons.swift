@@ -138,6 +138,10 @@ public enum Beacon: String, CaseIterable, Hashable, Sendable {
     case incarnationCompacted
     /// Heads named an incarnation from which nothing had come yet, and were asked for whole.
     case headsAskedWhole
+    /// A batch request was interrupted between two of its transactions.
+    case batchInterrupted
+    /// A batch request was done in several transactions.
+    case batchDivided
 }
 
 /// How often each rare path was met.

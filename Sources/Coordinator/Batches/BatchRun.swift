@@ -54,7 +54,9 @@ struct BatchRun {
         let last = try takeUp()
         if case .insert(let source) = batch.action {
             var rows = BatchRowIterator(source)
-            for _ in 0..<number { _ = try rows.next(atMost: BatchOptions.objectsInTransaction) }
+            for _ in 0..<number {
+                _ = try rows.next(atMost: coordinator.options.objectsInBatchTransaction)
+            }
             self.rows = rows
         } else if !options.isAtomic, !isOver {
             // In an atomic request the rows are chosen where they are written.
@@ -74,7 +76,8 @@ struct BatchRun {
         var rows = BatchRowIterator(source)
         var count = 0
         while true {
-            let (given, isLast) = try rows.next(atMost: BatchOptions.objectsInTransaction)
+            let (given, isLast) = try rows.next(
+                atMost: coordinator.options.objectsInBatchTransaction)
             for row in given { _ = try ResolvedBatch.values(row, of: batch.entity) }
             count += given.count
             if isLast { return count }
@@ -132,7 +135,7 @@ struct BatchRun {
     }
 
     private mutating func nextInsert() throws -> Part? {
-        let limit = options.isAtomic ? Int.max : BatchOptions.objectsInTransaction
+        let limit = options.isAtomic ? Int.max : coordinator.options.objectsInBatchTransaction
         guard let (given, isLast) = try rows?.next(atMost: limit) else { return nil }
         isOver = isLast
         if given.isEmpty { return nil }
@@ -147,14 +150,14 @@ struct BatchRun {
     private mutating func nextChange() -> Part? {
         let (batch, options) = (batch, options)
         let written = WrittenObjects(isKept: result.resultType == .objectIDs)
-        let end = min(chosen.count, place + BatchOptions.objectsInTransaction)
+        let end = min(chosen.count, place + coordinator.options.objectsInBatchTransaction)
         if !options.isAtomic, place == end { return nil }
         let rows = chosen[place..<end]
         place = end
         isOver = end == chosen.count
         let request = frame()
         return Part(
-            size: options.isAtomic ? BatchOptions.objectsInTransaction : rows.count,
+            size: options.isAtomic ? coordinator.options.objectsInBatchTransaction : rows.count,
             make: { engine in
                 // An atomic request chooses its objects where it writes them.
                 let rows = options.isAtomic ? try batch.choose(engine.session.reader())[...] : rows

@@ -5,7 +5,7 @@ enum Workloads {
     /// Those that suit a model, always in the same order; new ones are added at the end, for plans
     /// name them by their places.
     static func all(for model: ManagedObjectModel) -> [any Workload] {
-        let later: [any Workload] = [UniqueKeys(), HotRows()]
+        let later: [any Workload] = [UniqueKeys(), HotRows(), Batches()]
         return general(for: model) + later.filter { $0.suits(model) }
     }
 

@@ -73,6 +73,7 @@ final class Machine {
         options.pinLimitMilliseconds = settings.pinLimitMilliseconds
         options.checkpointPages = settings.checkpointPages
         options.worksAlone = true
+        options.objectsInBatchTransaction = 3
         options.joinsAlways = settings.joinsAlways
         return options
     }
