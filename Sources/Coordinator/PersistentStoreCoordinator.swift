@@ -404,6 +404,8 @@ public final class PersistentStoreCoordinator: Sendable {
         standing.withLock { $0.isRemoved = !areThere }
     }
 
+    var isClosed: Bool { standing.withLock(\.isClosed) }
+
     /// Closes the store: saves are refused from now on, and what was written is checkpointed.
     /// To close it again does nothing.
     public func close() {

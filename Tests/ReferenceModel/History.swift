@@ -43,7 +43,9 @@ struct History {
             }
             write.isWhole = write.isWhole || change.kind == .insert || change.kind == .revival
             write.assigned.formUnion(shape.assigned)
-            for (name, value) in zip(shape.assigned + shape.carried, change.values) {
+            // The values of a delete are kept for history.
+            for (name, value) in zip(shape.assigned + shape.carried, change.values)
+            where !write.isDeath {
                 write.values[name] = value
             }
             writes.append(write)

@@ -69,6 +69,8 @@ public struct AttributeDescription: Hashable, Sendable {
     /// What it follows from, where the store computes it; nil for one that is assigned. Like an index
     /// it is no part of the version hash.
     public var derivation: Derivation?
+    /// Whether history keeps the value of a deleted object. No part of the version hash. Default false.
+    public var preservesValueInHistoryOnDeletion = false
     /// The checks of a save.
     public var validation: AttributeValidation
     /// The name it had in an earlier version of the model.

@@ -113,6 +113,7 @@ extension AttributeDescription {
         builder.add("formerDefault", formerDefault)
         builder.add("mergePolicy", mergePolicy?.rawValue)
         builder.add("transient", isTransient, default: false)
+        builder.add("preservedOnDeletion", preservesValueInHistoryOnDeletion, default: false)
         builder.add("derivation", derivation?.expression)
         if validation != AttributeValidation() {
             var bounds = ModelJSONBuilder()

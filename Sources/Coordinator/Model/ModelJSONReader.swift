@@ -114,7 +114,7 @@ struct ModelJSONReader {
     ]
     private static let attributeKeys: Set<String> = [
         "name", "type", "optional", "default", "formerDefault", "mergePolicy", "transient",
-        "derivation",
+        "derivation", "preservedOnDeletion",
         "validation", "renamingIdentifier", "hashModifier", "userInfo",
     ]
     private static let relationshipKeys: Set<String> = [
@@ -184,7 +184,7 @@ struct ModelJSONReader {
         guard let type = try place.choice("type", as: AttributeType.self) else {
             throw place.wrong("type", "given")
         }
-        return AttributeDescription(
+        var attribute = AttributeDescription(
             try place.required("name"), type,
             isOptional: try place.truth("optional", default: true),
             defaultValue: try property(place, "default", type),
@@ -196,6 +196,9 @@ struct ModelJSONReader {
             validation: try validation(place, type),
             renamingIdentifier: try place.text("renamingIdentifier"),
             hashModifier: try place.text("hashModifier"), userInfo: try place.userInfo())
+        attribute.preservesValueInHistoryOnDeletion = try place.truth(
+            "preservedOnDeletion", default: false)
+        return attribute
     }
 
     private static func property(

@@ -15,7 +15,7 @@ struct ChangeMaker: PlanningPart {
             switch planned.kind {
             case .insert, .revival: break
             case .delete:
-                result.append(change(.delete, member.table, member.row, [], [], &shapes))
+                result.append(delete(of: member, &shapes))
             case .update:
                 if let change = update(of: member, by: planned, loaded, &shapes) {
                     result.append(change)
@@ -122,8 +122,15 @@ struct ChangeMaker: PlanningPart {
             guard let loaded = planned.loaded, loaded.isAlive || planned.resolves else {
                 return nil
             }
-            return change(.delete, table, row, [], [], &shapes)
+            return delete(of: loaded, &shapes)
         }
+    }
+
+    /// The delete of a row, with what history keeps of it.
+    private func delete(of loaded: LoadedRow, _ shapes: inout ShapeTable) -> Change {
+        change(
+            .delete, loaded.table, loaded.row, [],
+            loaded.table.preserved.map { ($0, loaded.columns[$0]) }, &shapes)
     }
 
     func change(

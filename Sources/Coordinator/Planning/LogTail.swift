@@ -94,7 +94,8 @@ extension Transaction {
     /// The value that it wrote to a property of a row, null if it inserted the row without a value;
     /// nil if it wrote nothing there.
     func value(of property: String, of row: RowID) -> PropertyValue? {
-        for change in changes where change.row == row && change.target == nil {
+        for change in changes
+        where change.row == row && change.target == nil && change.kind != .delete {
             let shape = shapes[change.shape]
             if let index = (shape.assigned + shape.carried).firstIndex(of: property) {
                 return change.values[index]

@@ -88,6 +88,8 @@ final class EntityTable: Sendable {
     let mandatoryReferences: [Int]
     /// The values that an insert gives properties that it does not assign; nulls left out.
     let defaults: [(position: Int, value: PropertyValue)]
+    /// Positions of attributes that history keeps of a deleted object.
+    let preserved: [Int]
     /// Its relationships that are counted.
     let counted: [CountedRelationship]
     /// To-ones whose other side is counted.
@@ -129,6 +131,9 @@ final class EntityTable: Sendable {
             guard case .toOne(let destination) = property.content else { return nil }
             return (position, model.entity(named: destination)?.root ?? destination)
         }
+        preserved = entity.attributes.compactMap { attribute in
+            attribute.preservesValueInHistoryOnDeletion ? entity.position(of: attribute.name) : nil
+        }.sorted()
         exclusive = entity.relationships.compactMap { relationship in
             guard case .column(let position) = relationship.storage,
                 let inverse = relationship.description.inverse,

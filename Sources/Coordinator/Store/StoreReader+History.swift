@@ -2,11 +2,11 @@ import GRDB
 public import Merge
 
 /// A transaction of the log with its place in it.
-public struct PersistentHistoryTransaction: Hashable, Sendable {
+package struct LoggedTransaction: Hashable, Sendable {
     /// Its place in the order applied here, from 1.
-    public let position: UInt64
+    package let position: UInt64
     /// The generation that made it visible here.
-    public let generation: UInt64
+    package let generation: UInt64
     /// The transaction.
     package let encoded: EncodedTransaction
 }
@@ -20,9 +20,9 @@ extension StoreReader {
     ///   - byteLimit: reading stops once so many bytes are read; the first is always read.
     /// - Throws: ``CoordinatorError``: `storeDamaged` where a checksum does not match,
     ///   `historyTokenExpired` where what comes after the position was purged.
-    public func history(
+    package func history(
         afterPosition position: UInt64, limit: Int, byteLimit: Int = .max
-    ) throws -> [PersistentHistoryTransaction] {
+    ) throws -> [LoggedTransaction] {
         if position > 0 {
             let first = try database.prepared("SELECT min(position) FROM _transaction")
             _ = try first.step()
@@ -45,7 +45,7 @@ extension StoreReader {
         defer { statement.reset() }
         // A consumer that follows the log mostly finds nothing new: then they are not looked at.
         var known: Beginnings?
-        var result: [PersistentHistoryTransaction] = []
+        var result: [LoggedTransaction] = []
         var bytesRead = 0
         while try statement.step() {
             let bytes = statement.bytes(3)

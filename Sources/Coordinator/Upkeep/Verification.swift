@@ -312,6 +312,8 @@ extension StoreReader {
                                 (transaction.dot, .null)
                         }
                     }
+                    // Those of a delete are kept for history.
+                    if change.kind == .delete { continue }
                     for (name, value) in zip(shape.assigned + shape.carried, change.values) {
                         written[change.row, default: [:]][name] = (transaction.dot, value)
                     }

@@ -49,8 +49,9 @@ package struct ChangeShape: Hashable, Sendable {
     package var entity: String
     /// The properties whose values a change carries because the save assigned them.
     package var assigned: [String]
-    /// The properties carried along unassigned: an insert's defaults, or the rest of the row
-    /// under a row-grained policy. Their values follow the assigned ones.
+    /// The properties carried along unassigned: an insert's defaults, the rest of the row under a
+    /// row-grained policy, or what history keeps of a deleted one. Their values follow the assigned
+    /// ones.
     package var carried: [String]
 
     /// Describes a shape.

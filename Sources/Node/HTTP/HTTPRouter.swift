@@ -171,11 +171,17 @@ struct HTTPRouter: Sendable {
         case "generations": return [Endpoint(brief: "POST") { try await generations.post($0) }]
         case "history":
             return [
-                Endpoint("GET", .read, ["after", "limit"]) { try await history.get($0) },
+                Endpoint("GET", .read, ["after", "limit"] + HistoryResource.filters) {
+                    try await history.get($0)
+                },
                 Endpoint("DELETE", .admin, ["before"]) { try await history.delete($0) },
             ]
         case "changes":
-            return [Endpoint("GET", .read, ["after"]) { try await changes.get($0) }]
+            return [
+                Endpoint("GET", .read, ["after"] + HistoryResource.filters) {
+                    try await changes.get($0)
+                }
+            ]
         case "consumers": return [Endpoint("GET", .read) { _ in try await consumers.list() }]
         case "orphans":
             return [Endpoint("GET", .read, ["after", "limit"]) { try await orphans.list($0) }]

@@ -321,7 +321,8 @@ extension Transaction {
     /// A transaction's values of a row, by property.
     func values(of row: RowID) -> [String: PropertyValue] {
         var result: [String: PropertyValue] = [:]
-        for change in changes where change.row == row && change.target == nil {
+        for change in changes
+        where change.row == row && change.target == nil && change.kind != .delete {
             guard shapes.indices.contains(change.shape) else { continue }
             let shape = shapes[change.shape]
             for (name, value) in zip(shape.assigned + shape.carried, change.values) {

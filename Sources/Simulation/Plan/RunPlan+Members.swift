@@ -96,8 +96,8 @@ extension RunPlan {
         at node: Int, from first: UInt64, to last: UInt64, count: Int,
         _ generator: inout SeededGenerator
     ) {
-        // Hot rows are drawn by themselves.
-        let workloads = Workloads.all(for: model).count { !($0 is HotRows) }
+        // The last ones are drawn by themselves.
+        let workloads = Workloads.all(for: model).count { !($0 is HotRows || $0 is Batches) }
         guard workloads > 0 else { return }
         for _ in 0..<count {
             let time = first + UInt64(generator.number(below: Int(max(1, last - min(first, last)))))

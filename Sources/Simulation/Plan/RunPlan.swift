@@ -72,7 +72,8 @@ struct RunPlan {
         drawWork(&generator)
         drawFaults(options, &generator)
         if options.hasUniqueKeys { drawUniqueKeys(&own) }
-        drawHotRows()
+        drawApart(HotRows.self, SeededGenerator(seed: seed &* 0x2545_F491_4F6C_DD1D &+ 59))
+        drawApart(Batches.self, SeededGenerator(seed: seed &* 0x9E6C_63D0_876A_3F6B &+ 61))
         if options.hasMembershipChanges { drawMembers(seed, options) }
         if succession != nil { drawMigrations(&later) }
         if options.hasTransfers { drawHistory(options) }
@@ -267,11 +268,13 @@ struct RunPlan {
         }
     }
 
-    /// Work on hot rows at some nodes, in some runs.
-    private mutating func drawHotRows() {
-        var generator = SeededGenerator(seed: seed &* 0x2545_F491_4F6C_DD1D &+ 59)
+    /// Work of one kind at some nodes, in some runs, by a chance of its own.
+    private mutating func drawApart<Kind: Workload>(
+        _ kind: Kind.Type, _ generator: SeededGenerator
+    ) {
+        var generator = generator
         let all = Workloads.all(for: model)
-        guard generator.chance(in: 3), let workload = all.firstIndex(where: { $0 is HotRows })
+        guard generator.chance(in: 3), let workload = all.firstIndex(where: { $0 is Kind })
         else { return }
         for _ in 0..<(2 + generator.number(below: 5)) {
             add(

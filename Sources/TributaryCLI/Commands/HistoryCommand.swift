@@ -13,6 +13,26 @@ struct HistoryCommand: AsyncParsableCommand {
     @Option(help: "At most so many transactions.")
     var limit = 100
 
+    @Option(help: "Only transactions of that author.")
+    var author: String?
+
+    @Option(help: "Only transactions of contexts of that name.")
+    var context: String?
+
+    @Option(help: "Only transactions that the node of that number saved.")
+    var by: Int?
+
+    @Option(help: "Only changes of objects of that entity.")
+    var entity: String?
+
+    @Option(help: "Only inserts, deletes, and updates of that property.")
+    var property: String?
+
+    @Option(
+        name: .customLong("where"),
+        help: "A predicate, such as \"author == nil AND ANY changes.changeType == 'delete'\".")
+    var predicate: String?
+
     @Flag(help: "Show what every change wrote.")
     var changes = false
 
@@ -25,6 +45,9 @@ struct HistoryCommand: AsyncParsableCommand {
     func run() async throws {
         let interface = try source.open()
         let path = RequestPath("history").adding("after", after).adding("limit", String(limit))
+            .adding("author", author).adding("context", context)
+            .adding("node", by.map(String.init)).adding("entity", entity)
+            .adding("property", property).adding("where", predicate)
         let answer = try await interface.get(path.description)
         try interface.show(answer, asJSON: source.json) { answer, terminal in
             let transactions = (answer["transactions"]?.array ?? []).compactMap(\.object)
@@ -65,6 +88,7 @@ struct HistoryCommand: AsyncParsableCommand {
             var parts = [
                 JSONRendering.brief(change["object"]), JSONRendering.brief(change["values"]),
             ]
+            if let kept = change["tombstone"] { parts.append("had \(JSONRendering.brief(kept))") }
             if let added = change["add"] { parts.append("add \(JSONRendering.brief(added))") }
             if let gone = change["remove"] { parts.append("remove \(JSONRendering.brief(gone))") }
             let text = parts.filter { !$0.isEmpty }.joined(separator: "  ")

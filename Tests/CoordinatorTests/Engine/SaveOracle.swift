@@ -26,7 +26,8 @@ struct SaveOracle {
                 let shape = transaction.shapes[change.shape]
                 guard let entity = model.entity(named: shape.entity) else { continue }
                 var values: [Int: PropertyValue] = [:]
-                for (name, value) in zip(shape.assigned + shape.carried, change.values) {
+                for (name, value) in zip(shape.assigned + shape.carried, change.values)
+                where change.kind != .delete {
                     if let position = entity.position(of: name) { values[position] = value }
                 }
                 if change.kind == .insert || change.kind == .revival {

@@ -49,6 +49,37 @@ struct BatchContractTests {
         }
     }
 
+    @Test("History and the feed of changes take filters")
+    func filters() async throws {
+        try await HTTPTestNode.run { node in
+            for (author, entity) in [("ann", "Person"), ("bob", "Person"), ("ann", "Note")] {
+                let key = entity == "Note" ? "text" : "name"
+                let answer = try await node.ask(
+                    "POST", "/v1/batch",
+                    #"{"insert": {"entity": "\#(entity)", "objects": [{"\#(key)": "x"}]}, "author": "\#(author)"}"#
+                )
+                #expect(answer.status == 200, "\(answer.text)")
+            }
+            func count(_ query: String) async throws -> Int? {
+                try await node.ask("GET", "/v1/history?\(query)")["transactions"]?.array?.count
+            }
+            #expect(try await count("author=ann") == 2)
+            #expect(try await count("author=ann&entity=Note") == 1)
+            #expect(try await count("node=1&property=name") == 2)
+            #expect(try await count("context=x") == 0)
+            #expect(try await count("where=author%20%3D%3D%20%27bob%27") == 1)
+            #expect(try await count("author=ann&limit=1") == 1)
+            let first = try await node.ask("GET", "/v1/history?author=ann&limit=1")
+            let token = try #require(first["token"]?.string)
+            let rest = try await node.ask("GET", "/v1/history?author=ann&after=\(token)")
+            #expect(rest["transactions"]?.array?.count == 1)
+            for wrong in ["entity=X", "node=x", "where=x", "property=none", "who=ann"] {
+                #expect(try await node.ask("GET", "/v1/history?\(wrong)").status == 400)
+                #expect(try await node.ask("GET", "/v1/changes?\(wrong)").status == 400)
+            }
+        }
+    }
+
     @Test("Lines tell each transaction, and the outcome at the end; repeated it is not done again")
     func lines() async throws {
         try await HTTPTestNode.run { node in

@@ -13,16 +13,20 @@ struct TransactionRenderer: Sendable {
     ///
     /// - Parameters:
     ///   - derived: what it changed without writing it.
+    ///   - wanted: of which objects the changes are wanted.
     ///   - naming: gives the entities of the objects that it refers to.
     func json(
-        _ transaction: Transaction, derived: [DerivedChange] = [], _ naming: EntityNaming
+        _ transaction: Transaction, derived: [DerivedChange] = [], wanted: WantedObjects = .all,
+        _ naming: EntityNaming
     ) rethrows -> JSONObject {
         var changes: [JSONValue] = []
         changes.reserveCapacity(transaction.changes.count)
-        for change in transaction.changes {
+        for change in transaction.changes where wanted.has(change.row, change.target) {
             changes.append(try json(change, transaction.shapes[change.shape], naming))
         }
-        for change in derived { changes.append(try json(change, naming)) }
+        for change in derived where wanted.has(change.object.row) {
+            changes.append(try json(change, naming))
+        }
         return [
             "dot": .string(transaction.dot.description),
             "timestamp": ValueRenderer.timestamp(transaction.timestamp),
@@ -58,8 +62,11 @@ struct TransactionRenderer: Sendable {
         let object = ManagedObjectID(entityName: shape.entity, row: change.row)
         var result: JSONObject = [
             "object": .string(renderer.uri(object)), "kind": .string(kind),
-            "values": .object(values),
+            "values": .object(change.kind == .delete ? JSONObject() : values),
         ]
+        if change.kind == .delete, !values.members.isEmpty {
+            result["tombstone"] = .object(values)
+        }
         if isRevival { result["revival"] = .boolean(true) }
         return .object(result)
     }

@@ -31,6 +31,7 @@ struct ChangesResource: Sendable {
         } else {
             after = try request.token("after")
         }
+        let filter = try HistoryResource.filter(request, services)
         // Following begins before the place is read, so that nothing falls in between.
         let wakes = services.feed.follow(for: ReadOrigin.current.client)
         let known = try await services.known(after)
@@ -45,12 +46,13 @@ struct ChangesResource: Sendable {
             contentType: "text/event-stream",
             body: .stream { write in
                 try await Self.send(
-                    wakes, from: place, services, renderer, while: isStillAllowed, write)
+                    wakes, from: place, filter, services, renderer, while: isStillAllowed, write)
             })
     }
 
     private static func send(
-        _ wakes: AsyncStream<Void>, from first: LogPlace, _ services: HTTPServices,
+        _ wakes: AsyncStream<Void>, from first: LogPlace, _ filter: ResolvedHistoryFilter,
+        _ services: HTTPServices,
         _ renderer: TransactionRenderer, while isStillAllowed: @Sendable () -> Bool,
         _ write: HTTPAnswer.Write
     ) async throws {
@@ -61,7 +63,7 @@ struct ChangesResource: Sendable {
         while isStillAllowed() {
             let from = place
             let (events, reached) = try await services.read { reader in
-                try Self.events(after: from, reader, renderer)
+                try Self.events(after: from, filter, reader, renderer)
             }
             place = reached
             if !events.isEmpty {
@@ -79,7 +81,8 @@ struct ChangesResource: Sendable {
     }
 
     private static func events(
-        after first: LogPlace, _ reader: StoreReader, _ renderer: TransactionRenderer
+        after first: LogPlace, _ filter: ResolvedHistoryFilter, _ reader: StoreReader,
+        _ renderer: TransactionRenderer
     ) throws -> (events: [UInt8], place: LogPlace) {
         let entities = ReferencedEntities(reader, renderer.renderer.model)
         var place = first
@@ -89,9 +92,11 @@ struct ChangesResource: Sendable {
                 if place.reachedEnd { break }
                 continue
             }
+            guard let wanted = try filter.wantedObjects(of: transaction, reader) else { continue }
             output.append(contentsOf: "id: \(place.token.text)\nevent: transaction\ndata: ".utf8)
             var object = try renderer.json(
-                transaction, derived: reader.derivedChanges(of: transaction.dot), entities.name)
+                transaction, derived: reader.derivedChanges(of: transaction.dot), wanted: wanted,
+                entities.name)
             object["token"] = .string(place.token.text)
             JSONWriter.append(.object(object), to: &output)
             output.append(contentsOf: "\n\n".utf8)
