@@ -33,6 +33,7 @@ public final class PersistentStoreCoordinator: Sendable {
     let rowReserve = RowReserve()
     let instruments: Instruments
     let waiters = VectorWaiters()
+    private let remoteChanges = RemoteChanges()
     let asynchronousFetches: ReadingTurns
     let pool: any DatabaseReader
     let writablePool: DatabasePool?
@@ -106,6 +107,7 @@ public final class PersistentStoreCoordinator: Sendable {
             openedFiles = [path, path + "-wal"].compactMap { path in
                 options.files.identity(of: path).map { (path, $0) }
             }
+            if options.postsRemoteChangeNotifications { remoteChanges.begin(self) }
         } catch {
             throw CoordinatorError(
                 mapping: error,

@@ -45,6 +45,8 @@ extension PersistentStoreCoordinator {
         /// What to do if the store was written with another model. A way that can be inferred
         /// is one by ``ModelDifference``s without an obstacle.
         public var migration = ModelMigration.none
+        /// Whether each commit posts a notification, ``Foundation/Notification/Name/persistentStoreRemoteChange``.
+        public var postsRemoteChangeNotifications = false
         /// What is written of the SQL that the store runs; nil for nothing. Default: what the environment's
         /// `TRIBUTARY_SQL_DEBUG` says, 1...4.
         public var sqlDebug = SQLDebug.environment

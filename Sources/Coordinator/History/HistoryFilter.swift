@@ -10,11 +10,11 @@ public struct HistoryFilter: Hashable, Sendable {
     public var node: NodeID?
     /// Changes of objects of that entity, or of one that inherits from it.
     public var entityName: String?
-    /// Inserts, deletes, and updates that assign the property.
+    /// Updates that assign the property, and inserts and deletes of objects that have it.
     public var property: String?
     /// A condition on transactions: `author`, `contextName`, `saveID`, `dot` (texts), `node` (a number),
     /// `timestamp` (a date), and `changes`, which have `entityName`, `changeType` (`insert`, `update`,
-    /// `delete`), `object` (a URI), `isDerived` and `properties`, which have a `name`:
+    /// `delete`), `uri`, `isDerived` and `properties`, which have a `name`:
     /// `author == nil AND ANY changes.properties.name == 'age'`.
     public var predicate: Predicate?
 
@@ -55,6 +55,8 @@ package enum WantedObjects: Sendable {
 package struct ResolvedHistoryFilter: Sendable {
     let filter: HistoryFilter
     private let entities: Set<String>?
+    /// The entities that have the property; nil where none is asked for.
+    private let owners: Set<String>?
     private let evaluator: PredicateEvaluator?
     let cluster: String
 
@@ -75,13 +77,14 @@ package struct ResolvedHistoryFilter: Sendable {
             entities = Set(entity.familyNames)
         }
         self.entities = entities
-        if let property = filter.property {
-            let isKnown = model.entities.contains { entity in
-                entities.map { $0.contains(entity.name) } ?? true
-                    && (entity.position(of: property) != nil
-                        || entity.relationship(named: property) != nil)
-            }
-            guard isKnown else {
+        owners = filter.property.map { property in
+            Set(
+                model.entities.filter {
+                    $0.position(of: property) != nil || $0.relationship(named: property) != nil
+                }.map(\.name))
+        }
+        if let property = filter.property, let owners {
+            guard !owners.intersection(entities ?? owners).isEmpty else {
                 throw CoordinatorError(
                     .malformed,
                     "\(filter.entityName ?? "No entity") has no stored property \(property).")
@@ -135,10 +138,11 @@ package struct ResolvedHistoryFilter: Sendable {
                 if let entities, !entities.contains(change.changedObjectID.entityName) {
                     return false
                 }
-                guard let property = filter.property, change.changeType == .update else {
-                    return true
+                guard let property = filter.property else { return true }
+                if change.changeType == .update {
+                    return change.updatedProperties.contains(property)
                 }
-                return change.updatedProperties.contains(property)
+                return owners?.contains(change.changedObjectID.entityName) ?? true
             }
             if wanted.isEmpty { return nil }
         }
@@ -169,7 +173,7 @@ private enum HistoryModel {
                     "Change",
                     attributes: [
                         .init("entityName", .string), .init("changeType", .string),
-                        .init("object", .uri), .init("isDerived", .boolean),
+                        .init("uri", .string), .init("isDerived", .boolean),
                     ],
                     relationships: [
                         .init("transaction", to: "Transaction", inverse: "changes"),
@@ -226,8 +230,8 @@ private struct HistorySubject: PredicateSubject {
             switch name {
             case "entityName": return text(change.changedObjectID.entityName)
             case "changeType": return text(change.changeType.rawValue)
-            case "object":
-                return .uri(change.changedObjectID.uriRepresentation(cluster: cluster))
+            case "uri":
+                return text(change.changedObjectID.uriRepresentation(cluster: cluster))
             case "isDerived": return .boolean(change.isDerived)
             default: return .null
             }

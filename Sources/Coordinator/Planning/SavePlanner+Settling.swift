@@ -66,7 +66,7 @@ extension SavePlanner {
                 planned(.delete, operation.values, assignedCount: operation.values.count))
         case .revive(let whole):
             try refuseRevival(by: operation, row, isAlive: false)
-            let values = try withGoneTargets(whole, written, loaded)
+            let values = try withGoneTargets(whole, written, loaded, &plan)
             plan.add(row, planned(.revival, values.enumerated().map { ($0, $1) }))
         case .drop where operation.kind == .delete && isAlive:
             plan.spared.insert(row)
@@ -91,14 +91,19 @@ extension SavePlanner {
     /// it refers to is gone, is what it was, and not what it read as (MODEL P13). An object that
     /// merges as a whole has nothing but its delete to tell it.
     private func withGoneTargets(
-        _ values: [PropertyValue], _ operation: SaveOperation, _ loaded: LoadedRow?
+        _ values: [PropertyValue], _ operation: SaveOperation, _ loaded: LoadedRow?,
+        _ plan: inout SavePlan
     ) throws -> [PropertyValue] {
         guard let loaded else { return values }
+        let known = try knownTo(operation.version, &plan)
         let assigned = Set(operation.values.map(\.position))
         var values = values
         for (position, _) in loaded.table.references
         where !assigned.contains(position) && values[position].isNull {
+            // What was written later its caller did not read; where the log does not tell, it may have.
             guard case .reference(let target) = loaded.columns[position],
+                known.entries.isEmpty
+                    || loaded.shown(position).map({ known.contains($0.dot) }) ?? false,
                 case .toOne(let destination) = loaded.table.entity.properties[position].content,
                 try !view.isFound(target, as: destination)
             else { continue }

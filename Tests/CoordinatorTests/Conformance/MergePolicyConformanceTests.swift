@@ -362,6 +362,36 @@ import Testing
         #expect(try store.storedReference(id, "holder") == .reference(holder.row))
     }
 
+    @Test("CD-19: a reference written after B read the object does not come back with it")
+    func overwriteRevivesNoLaterReference() throws {
+        let pair = try Siblings(.overwrite)
+        let owner = try pair.store.insert("Person", ["name": "Ada"])
+        let item = try pair.b.performAndWait {
+            let item = pair.b.insert("Item", ["p": "a"])
+            try pair.b.save()
+            return item.objectID
+        }
+        let later = pair.store.context(.overwrite)
+        let person = try later.performAndWait { try later.existingObject(with: owner) }
+        #expect(later.performAndWait { person["name"] == "Ada" })
+        try pair.store.save { context in
+            try context.existingObject(with: item)
+                .setRelatedObject(try context.existingObject(with: owner), forKey: "owner")
+        }
+        try pair.store.delete(owner)
+        try pair.store.delete(item)
+        try pair.b.performAndWait {
+            pair.b.object(with: item)["p"] = "mine"
+            try pair.b.save()
+        }
+        try later.performAndWait {
+            person["name"] = "back"
+            try later.save()
+        }
+        #expect(try pair.store.stored(item, "p") == "mine")
+        #expect(try pair.store.storedReference(item, "owner") == .null)
+    }
+
     @Test("CD-20: with rollback, A deletes, B updates; X stays deleted, B's object is invalid")
     func rollbackOfDeleted() throws {
         let pair = try Siblings(.rollback)

@@ -13,7 +13,7 @@ struct TransactionRenderer: Sendable {
     ///
     /// - Parameters:
     ///   - derived: what it changed without writing it.
-    ///   - wanted: of which objects the changes are wanted.
+    ///   - wanted: the objects that it may tell of.
     ///   - naming: gives the entities of the objects that it refers to.
     func json(
         _ transaction: Transaction, derived: [DerivedChange] = [], wanted: WantedObjects = .all,
