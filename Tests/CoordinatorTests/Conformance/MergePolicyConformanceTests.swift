@@ -366,10 +366,10 @@ import Testing
     func overwriteRevivesNoLaterReference() throws {
         let pair = try Siblings(.overwrite)
         let owner = try pair.store.insert("Person", ["name": "Ada"])
-        let item = try pair.b.performAndWait {
-            let item = pair.b.insert("Item", ["p": "a"])
+        let (object, item) = try pair.b.performAndWait {
+            let object = pair.b.insert("Item", ["p": "a"])
             try pair.b.save()
-            return item.objectID
+            return (object, object.objectID)
         }
         let later = pair.store.context(.overwrite)
         let person = try later.performAndWait { try later.existingObject(with: owner) }
@@ -381,7 +381,7 @@ import Testing
         try pair.store.delete(owner)
         try pair.store.delete(item)
         try pair.b.performAndWait {
-            pair.b.object(with: item)["p"] = "mine"
+            object["p"] = "mine"
             try pair.b.save()
         }
         try later.performAndWait {
