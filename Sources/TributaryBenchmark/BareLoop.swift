@@ -17,9 +17,10 @@ final class BareLoop {
             """
             PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -8192;
             PRAGMA wal_autocheckpoint = 4000; PRAGMA temp_store = MEMORY;
-            CREATE TABLE Item (_id INTEGER PRIMARY KEY, _version INTEGER NOT NULL,
+            CREATE TABLE IF NOT EXISTS Item (_id INTEGER PRIMARY KEY, _version INTEGER NOT NULL,
                 _timestamp INTEGER NOT NULL, _registers BLOB, count INTEGER, name TEXT,
                 note TEXT, weight);
+            CREATE TABLE IF NOT EXISTS Log (id INTEGER PRIMARY KEY, row INTEGER NOT NULL);
             """)
         insert = try prepare(
             """
@@ -58,6 +59,27 @@ final class BareLoop {
             nextRow += 1
         }
         try run(commit)
+    }
+
+    /// Inserts so many objects, in transactions of a batch request's size.
+    func fill(_ count: Int) throws {
+        for start in stride(from: 0, to: count, by: BatchCommand.chunk) {
+            try save(
+                (start..<min(start + BatchCommand.chunk, count)).map(SampleData.Item.init))
+        }
+    }
+
+    /// Changes or deletes all objects of a table that was filled, in such transactions; the log gets each
+    /// row.
+    func change(_ statement: String, _ count: Int) throws {
+        for start in stride(from: 0, to: count, by: BatchCommand.chunk) {
+            let end = start + BatchCommand.chunk
+            let range =
+                "WHERE _id >= (1 << 40) + \(start) AND _id < (1 << 40) + \(end) AND count >= 0"
+            try execute(
+                "BEGIN IMMEDIATE; INSERT INTO Log (row) SELECT _id FROM Item \(range); "
+                    + "\(statement) \(range); COMMIT;")
+        }
     }
 
     private func bind(_ index: Int32, _ text: UnsafeBufferPointer<UInt8>) {

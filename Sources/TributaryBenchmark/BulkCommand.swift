@@ -184,7 +184,7 @@ struct BulkCommand: Measurement {
 }
 
 /// How long saves took, from one task to another.
-private final class BulkSamples: Sendable {
+final class BulkSamples: Sendable {
     private let samples = Mutex<[Double]>([])
 
     func add(_ seconds: Double) { samples.withLock { $0.append(seconds) } }

@@ -14,7 +14,8 @@ struct TributaryBenchmark: AsyncParsableCommand {
             InsertCommand.self, SaversCommand.self, HTTPCommand.self, LatencyCommand.self,
             CatchUpCommand.self, HealCommand.self, TransferCommand.self, GrowthCommand.self,
             IncarnationsCommand.self, IdleCommand.self, BulkCommand.self, ScaleCommand.self,
-            FetchCommand.self, ContextsCommand.self, PeersCommand.self, AllCommand.self,
+            FetchCommand.self, ContextsCommand.self, BatchCommand.self, PeersCommand.self,
+            AllCommand.self,
         ])
 }
 

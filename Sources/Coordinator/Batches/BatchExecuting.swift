@@ -16,6 +16,8 @@ extension PersistentStoreCoordinator {
         let saveID = try beginBatch(request)
         defer { savesUnderWay.end(saveID) }
         var run = try BatchRun(request, self, author: author, contextName: contextName)
+        let batch = run.batch
+        if run.choosesFirst { run.begin(with: try read { try batch.choose($0) }) }
         do {
             while let part = try run.next() {
                 run.note(part, try saveBlocking(size: part.size, part.make))
@@ -43,6 +45,10 @@ extension PersistentStoreCoordinator {
         let saveID = try beginBatch(request)
         defer { savesUnderWay.end(saveID) }
         var run = try BatchRun(request, self, author: author, contextName: contextName)
+        let batch = run.batch
+        if run.choosesFirst {
+            run.begin(with: try await readElsewhere { try batch.choose($1) })
+        }
         do {
             while let part = try run.next() {
                 try Task.checkCancellation()

@@ -5,6 +5,7 @@ import Merge
 /// A value that has no thread of its own. Who drives it saves one part after the other:
 ///
 ///     var run = try BatchRun(...)
+///     if run.choosesFirst { run.begin(with: try coordinator.read { try run.batch.choose($0) }) }
 ///     while let part = try run.next() { run.note(part, try save(part)) }
 struct BatchRun {
     /// One transaction.
@@ -15,14 +16,16 @@ struct BatchRun {
     }
 
     private let coordinator: PersistentStoreCoordinator
-    private let batch: ResolvedBatch
+    let batch: ResolvedBatch
     private let options: BatchOptions
     private let author: String?
     private let contextName: String?
     private let fingerprint: [UInt8]
     private(set) var result: BatchResult
 
-    private var chosen: [RowID]
+    private var chosen: [RowID] = []
+    /// The last row that an earlier run was done with.
+    private var last: RowID?
     private var place = 0
     private var rows: BatchRowIterator?
     /// The number of the next part.
@@ -43,7 +46,6 @@ struct BatchRun {
         batch = try ResolvedBatch(request.batch, coordinator)
         result = BatchResult(request.resultType)
         fingerprint = batch.fingerprint
-        chosen = []
         if let saveID = options.saveID {
             guard (1...Self.saveIDBytes).contains(saveID.utf8.count) else {
                 throw CoordinatorError(
@@ -51,18 +53,24 @@ struct BatchRun {
                 )
             }
         }
-        let last = try takeUp()
+        last = try takeUp()
         if case .insert(let source) = batch.action {
             var rows = BatchRowIterator(source)
             for _ in 0..<number {
                 _ = try rows.next(atMost: coordinator.options.objectsInBatchTransaction)
             }
             self.rows = rows
-        } else if !options.isAtomic, !isOver {
-            // In an atomic request the rows are chosen where they are written.
-            chosen = try coordinator.read { try batch.choose($0) }
-            if let last { chosen.removeFirst(chosen.prefix { $0 <= last }.count) }
         }
+    }
+
+    /// Whether objects are to be chosen before the first transaction. Those of an atomic request are chosen
+    /// where they are written.
+    var choosesFirst: Bool { rows == nil && !options.isAtomic && !isOver }
+
+    /// Takes the objects that were chosen, but for those that an earlier run was done with.
+    mutating func begin(with chosen: [RowID]) {
+        self.chosen = chosen
+        if let last { self.chosen.removeFirst(chosen.prefix { $0 <= last }.count) }
     }
 
     /// How many objects a request would be done with now.

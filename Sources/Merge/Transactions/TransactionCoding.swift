@@ -3,9 +3,12 @@
 /// Layout: one CBOR array of 12
 ///
 ///     [format, node, incarnation, sequence, timestamp, seen, author, contextName, saveID,
-///      modelHash, [shapes], [changes]]
+///      modelHash, [shapes], [changes and runs]]
 ///     shape  = [entity, [assigned names], [carried names]]
 ///     change = [kind, shape, row, (target for links,) value ...]
+///
+/// The format is 2 where there are runs (``ChangeRun``), and 1 where there are none. Format 1 of earlier
+/// programs has changes where there could be runs.
 ///
 /// `seen` is the frontier of what the transaction has seen, to which the beginnings of its actors belong
 /// (``Beginnings``), with the entry of the transaction's own actor in any case.
@@ -13,8 +16,8 @@
 /// Downside: a change is only readable with the shapes before it. It buys a third of the bytes
 /// of a bulk import.
 extension Transaction {
-    /// The format's number. A transaction of any other is refused.
-    static let format: UInt64 = 1
+    /// The formats' numbers. A transaction of any other is refused.
+    static let formats: ClosedRange<UInt64> = 1...2
 
     /// Bounds of what a decoder accepts, each far above what the product writes itself.
     package enum Bounds {
@@ -36,7 +39,9 @@ extension Transaction {
     package func encoded(telling frontier: VersionVector? = nil) -> [UInt8] {
         var writer = CBORWriter(capacity: 160 + changes.count * 64)
         writer.beginArray(12)
-        writer.write(Self.format)
+        let parts = ChangeRun.parts(of: changes)
+        writer.write(
+            parts.count < changes.count ? Self.formats.upperBound : Self.formats.lowerBound)
         writer.write(UInt64(dot.actor.node.rawValue))
         writer.write(dot.actor.incarnation)
         writer.write(dot.sequence)
@@ -55,8 +60,14 @@ extension Transaction {
             writer.beginArray(shape.carried.count)
             for name in shape.carried { writer.write(name) }
         }
-        writer.beginArray(changes.count)
-        for change in changes { writer.write(change) }
+        writer.beginArray(parts.count)
+        for part in parts {
+            if part.count == 1 {
+                writer.write(changes[part.lowerBound])
+            } else {
+                writer.write(run: changes[part])
+            }
+        }
         return writer.bytes
     }
 
@@ -83,19 +94,20 @@ extension Transaction {
         var reader = CBORReader(bytes)
         try reader.array(exactly: 12)
         let known = try reader.unsigned()
-        guard known == format else {
+        guard formats.contains(known) else {
             throw DecodingFailure(
                 "transaction format \(known) of a later program, or of one before 0.1.0",
                 offset: reader.offset)
         }
-        let told = try decode(from: &reader, keepsChanges: keepsChanges)
+        let told = try decode(
+            from: &reader, hasRuns: known == formats.upperBound, keepsChanges: keepsChanges)
         try reader.finish()
         return told
     }
 
     /// Reads what stands behind the format.
     private static func decode(
-        from reader: inout CBORReader, keepsChanges: Bool
+        from reader: inout CBORReader, hasRuns: Bool, keepsChanges: Bool
     ) throws(DecodingFailure) -> Told {
         let actor = try reader.actor()
         let sequence = try reader.unsigned()
@@ -116,16 +128,14 @@ extension Transaction {
             throw DecodingFailure("a model hash has 32 bytes", offset: reader.offset)
         }
         let shapes = try decodeShapes(from: &reader)
-        var changes: [Change] = []
-        let (changeCount, valueCount) = try decodeChanges(from: &reader, shapes: shapes) {
-            if keepsChanges { changes.append($0) }
-        }
+        var changes = ReadChanges(shapes: shapes, hasRuns: hasRuns, isKept: keepsChanges)
+        try changes.read(from: &reader)
         let transaction = Transaction(
             dot: Dot(actor: actor, sequence: sequence), timestamp: timestamp, seen: seen,
             author: author, contextName: contextName, saveID: saveID, modelHash: modelHash,
-            shapes: keepsChanges ? shapes : [], changes: changes)
+            shapes: keepsChanges ? shapes : [], changes: changes.changes)
         return Told(
-            transaction: transaction, changeCount: changeCount, valueCount: valueCount)
+            transaction: transaction, changeCount: changes.count, valueCount: changes.valueCount)
     }
 
     private static func decodeShapes(
@@ -169,40 +179,6 @@ extension Transaction {
         return names
     }
 
-    private static func decodeChanges(
-        from reader: inout CBORReader, shapes: [ChangeShape], take: (Change) -> Void
-    ) throws(DecodingFailure) -> (changes: Int, values: Int) {
-        let count = try reader.array(least: 4)
-        guard count <= Bounds.changes else {
-            throw DecodingFailure("too many changes", offset: reader.offset)
-        }
-        var total = 0
-        for _ in 0..<count {
-            let parts = try reader.array(least: 1)
-            let number = try reader.unsigned()
-            let shape = try reader.unsigned()
-            guard number <= 5, let kind = Change.Kind(rawValue: UInt8(number)),
-                shape < UInt64(shapes.count)
-            else { throw DecodingFailure("unknown kind or shape", offset: reader.offset) }
-            let row = RowID(try reader.signed())
-            let isLink = kind == .link || kind == .unlink
-            let target = isLink ? RowID(try reader.signed()) : nil
-            let valueCount = shapes[Int(shape)].valueCount
-            guard parts == 3 + (isLink ? 1 : 0) + valueCount, row.rawValue > 0,
-                (target?.rawValue ?? 1) > 0
-            else { throw DecodingFailure("a change does not fit its shape", offset: reader.offset) }
-            total += valueCount
-            guard total <= Bounds.values else {
-                throw DecodingFailure("too many values", offset: reader.offset)
-            }
-            var values: [PropertyValue] = []
-            values.reserveCapacity(valueCount)
-            for _ in 0..<valueCount { values.append(try reader.value()) }
-            take(Change(kind: kind, shape: Int(shape), row: row, target: target, values: values))
-        }
-        return (count, total)
-    }
-
     /// A checksum of canonical bytes, to find damage in the log and on the wire.
     package static func checksum(_ bytes: [UInt8]) -> UInt64 {
         var hasher = StableHasher(seed: 2)
@@ -220,5 +196,100 @@ extension CBORWriter {
         write(change.row.rawValue)
         if let target = change.target { write(target.rawValue) }
         for value in change.values { write(value) }
+    }
+
+    /// Writes changes that differ in their rows alone.
+    fileprivate mutating func write(run changes: ArraySlice<Change>) {
+        guard let first = changes.first else { return }
+        beginArray(3 + first.values.count)
+        write(ChangeRun.mark + UInt64(first.kind.rawValue))
+        write(UInt64(first.shape))
+        let ranges = ChangeRun.ranges(of: changes)
+        beginArray(ranges.count)
+        for number in ranges { write(number) }
+        for value in first.values { write(value) }
+    }
+}
+
+/// The changes of a transaction's bytes, as they are read.
+private struct ReadChanges {
+    let shapes: [ChangeShape]
+    /// Whether the format has runs: then there are some, and no changes that would be of one.
+    let hasRuns: Bool
+    /// Whether they are kept, and not only checked.
+    let isKept: Bool
+    private(set) var changes: [Change] = []
+    private(set) var count = 0
+    private(set) var valueCount = 0
+    private var last: Change?
+
+    init(shapes: [ChangeShape], hasRuns: Bool, isKept: Bool) {
+        self.shapes = shapes
+        self.hasRuns = hasRuns
+        self.isKept = isKept
+    }
+
+    mutating func read(from reader: inout CBORReader) throws(DecodingFailure) {
+        let parts = try reader.array(least: 4)
+        guard parts <= Transaction.Bounds.changes else {
+            throw DecodingFailure("too many changes", offset: reader.offset)
+        }
+        for _ in 0..<parts { try readPart(from: &reader) }
+        guard !hasRuns || count > parts else {
+            throw DecodingFailure("format 2 without a run", offset: reader.offset)
+        }
+    }
+
+    private mutating func readPart(from reader: inout CBORReader) throws(DecodingFailure) {
+        let parts = try reader.array(least: 1)
+        let number = try reader.unsigned()
+        let shape = try reader.unsigned()
+        let isRun = hasRuns && number > ChangeRun.mark
+        guard
+            let kind = UInt8(exactly: isRun ? number - ChangeRun.mark : number)
+                .flatMap({ Change.Kind(rawValue: $0) }), shape < UInt64(shapes.count),
+            !isRun || kind == .update || kind == .delete
+        else { throw DecodingFailure("unknown kind or shape", offset: reader.offset) }
+        let isLink = kind == .link || kind == .unlink
+        var ranges: [ClosedRange<Int64>] = []
+        var rows = 1
+        if isRun {
+            rows = try ChangeRun.rows(
+                from: &reader, limit: Transaction.Bounds.changes - count
+            ) { ranges.append($0) }
+        } else {
+            let row = try reader.signed()
+            guard row > 0, count < Transaction.Bounds.changes else {
+                throw DecodingFailure("a change does not fit its shape", offset: reader.offset)
+            }
+            ranges = [row...row]
+        }
+        let target = isLink ? RowID(try reader.signed()) : nil
+        let valuesHere = shapes[Int(shape)].valueCount
+        guard parts == 3 + (isLink ? 1 : 0) + valuesHere, (target?.rawValue ?? 1) > 0 else {
+            throw DecodingFailure("a change does not fit its shape", offset: reader.offset)
+        }
+        count += rows
+        valueCount += valuesHere * rows
+        guard valueCount <= Transaction.Bounds.values else {
+            throw DecodingFailure("too many values", offset: reader.offset)
+        }
+        var values: [PropertyValue] = []
+        values.reserveCapacity(valuesHere)
+        for _ in 0..<valuesHere { values.append(try reader.value()) }
+        func change(_ row: Int64) -> Change {
+            Change(
+                kind: kind, shape: Int(shape), row: RowID(row), target: target, values: values)
+        }
+        if hasRuns, let first = ranges.first?.lowerBound, let end = ranges.last?.upperBound {
+            if let last, ChangeRun.goesOn(last, with: change(first)) {
+                throw DecodingFailure("a run that could be longer", offset: reader.offset)
+            }
+            last = change(end)
+        }
+        guard isKept else { return }
+        for range in ranges {
+            for row in range { changes.append(change(row)) }
+        }
     }
 }

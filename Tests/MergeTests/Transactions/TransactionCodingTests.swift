@@ -1,5 +1,6 @@
-import Merge
 import Testing
+
+@testable import Merge
 
 @Suite("Canonical bytes of transactions")
 struct TransactionCodingTests {
@@ -104,7 +105,96 @@ struct TransactionCodingTests {
         }
     }
 
-    @Test("Any other format is refused", arguments: [0, 2, 23] as [UInt8])
+    private static func changes(
+        _ kind: Change.Kind, _ rows: [Int64], _ values: [PropertyValue] = []
+    ) -> [Change] {
+        rows.map {
+            Change(kind: kind, shape: kind == .delete ? 1 : 0, row: RowID($0), values: values)
+        }
+    }
+
+    private static func ofRuns(_ changes: [Change]) -> Transaction {
+        var transaction = plain
+        transaction.shapes.append(ChangeShape(entity: "E", assigned: []))
+        transaction.changes = changes
+        return transaction
+    }
+
+    @Test("Changes that differ in their rows alone are told by ranges, and come back one by one")
+    func runs() throws {
+        let base: Int64 = 1 << 40
+        let same: [PropertyValue] = [.string("x")]
+        let many = Self.ofRuns(Self.changes(.update, (0..<10_000).map { base + $0 }, same))
+        let apart = Self.ofRuns(Self.changes(.delete, (0..<10_000).map { base + 3 * $0 }))
+        for (transaction, bound) in [(many, 150), (apart, 20_150)] {
+            let bytes = transaction.encoded()
+            #expect(bytes.count < bound)
+            #expect(bytes[1] == 2)
+            #expect(try Transaction.decode(bytes) == transaction)
+            let received = try ReceivedTransaction(checking: bytes)
+            #expect(received.changeCount == 10_000)
+            #expect(received.valueCount == transaction.changes.reduce(0) { $0 + $1.values.count })
+        }
+        // What is in another order, of another kind or has another value begins another one.
+        let mixed = Self.ofRuns(
+            Self.changes(.update, [9, 10], same) + Self.changes(.update, [3, 4, 5], same)
+                + Self.changes(.update, [6], [.null]) + Self.changes(.update, [7], same)
+                + Self.changes(.delete, [8, .max]) + Self.changes(.insert, [11], same))
+        #expect(try Transaction.decode(mixed.encoded()) == mixed)
+        #expect(ChangeRun.parts(of: mixed.changes) == [0..<2, 2..<5, 5..<6, 6..<7, 7..<9, 9..<10])
+        // As an earlier program wrote them.
+        let single = Self.ofRuns(Self.changes(.update, [9], same)).encoded()
+        #expect(single[1] == 1)
+    }
+
+    @Test("A run that breaks a rule of the format is refused")
+    func wrongRuns() throws {
+        /// A transaction with parts that are written by hand.
+        func bytes(_ parts: [(inout CBORWriter) -> Void], format: UInt64 = 2) -> [UInt8] {
+            var writer = CBORWriter(capacity: 64)
+            for part in parts { part(&writer) }
+            var head = Self.ofRuns([]).encoded()
+            head[1] = UInt8(format)
+            head[head.count - 1] = 0x80 + UInt8(parts.count)
+            return head + writer.bytes
+        }
+        func run(
+            _ kind: UInt64, _ ranges: [Int64], _ values: [PropertyValue] = []
+        ) -> (inout CBORWriter) -> Void {
+            { writer in
+                writer.beginArray(3 + values.count)
+                writer.write(8 + kind)
+                writer.write(UInt64(kind == 2 ? 1 : 0))
+                writer.beginArray(ranges.count)
+                for number in ranges { writer.write(number) }
+                for value in values { writer.write(value) }
+            }
+        }
+        #expect(try Transaction.decode(bytes([run(2, [5, 2])])).changes.count == 2)
+        for ranges: [Int64] in [
+            [], [5], [5, 1], [0, 2], [-1, 2], [5, 0], [5, 2, 0, 1], [5, 2, 1], [5, 2, 1, 0],
+            [.max, 2], [5, 4_000_001], [5, 2, .max, 1], [5, .min], [.min, 2],
+        ] {
+            #expect(throws: DecodingFailure.self) {
+                try Transaction.decode(bytes([run(2, ranges)]))
+            }
+        }
+        for kind: UInt64 in [0, 3, 4, 5, 6] {
+            #expect(throws: DecodingFailure.self) {
+                try Transaction.decode(bytes([run(kind, [5, 2], [.null])]))
+            }
+        }
+        for parts in [[run(2, [5, 2]), run(2, [9, 2])], []] {
+            #expect(throws: DecodingFailure.self) { try Transaction.decode(bytes(parts)) }
+        }
+        #expect(throws: DecodingFailure.self) {
+            try Transaction.decode(bytes([run(2, [5, 2])], format: 1))
+        }
+        #expect(
+            try Transaction.decode(bytes([run(2, [5, 2]), run(2, [4, 2])])).changes.count == 4)
+    }
+
+    @Test("Any other format is refused", arguments: [0, 3, 23] as [UInt8])
     func otherFormat(_ format: UInt8) {
         var bytes = Self.plain.encoded()
         #expect(bytes[1] == 1)
