@@ -17,7 +17,12 @@ struct HostileBytesTests {
             let input = damaged(random.pick(seeds), other: random.pick(seeds), &random)
             guard let transaction = try? Transaction.decode(input) else { continue }
             accepted += 1
-            if transaction.encoded() != input {
+            let again = transaction.encoded()
+            // What an earlier program wrote one by one is written as a run now.
+            let isEarlier = input[1] == 1 && again[1] == 2
+            let isSame =
+                isEarlier ? (try? Transaction.decode(again)) == transaction : again == input
+            if !isSame {
                 Issue.record("not canonical: \(hexadecimal(input))")
                 return
             }
