@@ -20,8 +20,8 @@ extension PersistentStoreCoordinator {
         if run.choosesFirst { run.begin(with: try read { try batch.choose($0) }) }
         do {
             while let part = try run.next() {
-                run.note(part, try saveBlocking(size: part.size, part.make))
-                try progress?(run.result)
+                try run.note(part, try saveBlocking(size: part.size, part.make))
+                try run.tell(progress)
             }
         } catch { throw run.failure(error) }
         return run.result
@@ -52,8 +52,8 @@ extension PersistentStoreCoordinator {
         do {
             while let part = try run.next() {
                 try Task.checkCancellation()
-                run.note(part, try await saveWaiting(size: part.size, part.make))
-                try progress?(run.result)
+                try run.note(part, try await saveWaiting(size: part.size, part.make))
+                try run.tell(progress)
             }
         } catch { throw run.failure(error) }
         return run.result

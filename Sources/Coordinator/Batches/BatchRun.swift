@@ -6,7 +6,7 @@ import Merge
 ///
 ///     var run = try BatchRun(...)
 ///     if run.choosesFirst { run.begin(with: try coordinator.read { try run.batch.choose($0) }) }
-///     while let part = try run.next() { run.note(part, try save(part)) }
+///     while let part = try run.next() { try run.note(part, try save(part)) }
 struct BatchRun {
     /// One transaction.
     struct Part {
@@ -99,12 +99,31 @@ struct BatchRun {
         guard let saveID = options.saveID else { return nil }
         var last: RowID?
         while let kept = try keptPart(Self.name(of: number, saveID)) {
-            last = try noteKept(kept)
+            let row = try noteKept(kept)
+            last = max(last ?? RowID(0), row ?? RowID(0))
             number += 1
         }
         if let kept = try keptPart(saveID) {
             _ = try noteKept(kept)
             isOver = true
+            return last
+        }
+        // Another part that is known would be taken for one of this run.
+        let known: Int = try coordinator.read {
+            try $0.keptAnswers(from: saveID + "#", to: saveID + "$")
+        }
+        guard known == number else {
+            throw CoordinatorError(
+                .saveIDReused,
+                "What this node knows of the request \(saveID) has gaps, so that nobody can say how far it "
+                    + "came. Nothing is saved now: make another request for the rest.")
+        }
+        guard number == 0 || batch.goesOn else {
+            throw CoordinatorError(
+                .saveIDReused,
+                "The request \(saveID) was done with \(result.count) objects before it stopped. With a "
+                    + "limit, an offset or a predicate over other objects it does not go on. Nothing is "
+                    + "saved now: make another request for the rest.")
         }
         return last
     }
@@ -188,8 +207,22 @@ struct BatchRun {
         return request
     }
 
+    /// Tells of what was done; who hears it may end the run by throwing, if there is more to do.
+    func tell(_ progress: ((BatchResult) throws -> Void)?) throws {
+        do { try progress?(result) } catch  where !isOver { throw error } catch {}
+    }
+
     /// Takes note of a part that was saved.
-    mutating func note(_ part: Part, _ saved: SaveResult) {
+    ///
+    /// - Throws: ``CoordinatorError`` (`outcomeUnknown`) where it was saved before, by another run: with
+    ///   other objects perhaps.
+    mutating func note(_ part: Part, _ saved: SaveResult) throws {
+        // Only the first answer to a save tells what its rows are like.
+        guard !saved.rows.isEmpty || part.written.count == 0 else {
+            throw CoordinatorError(
+                .outcomeUnknown,
+                "Somebody else has done a part of this request meanwhile; repeat it to go on.")
+        }
         result.count += part.written.count
         result.objectIDs? +=
             rows == nil

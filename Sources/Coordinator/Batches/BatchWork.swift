@@ -25,6 +25,13 @@ final class WrittenObjects: Sendable {
 
 /// The work as operations of a save.
 extension ResolvedBatch {
+    /// Whether it goes on where it stopped: what is left can be chosen again.
+    var goesOn: Bool {
+        guard let request else { return true }
+        return request.fetchLimit == 0 && request.fetchOffset == 0
+            && (request.predicate == nil || condition != nil)
+    }
+
     /// The rows of the objects that the request is for, sorted.
     func choose(_ reader: StoreReader) throws -> [RowID] {
         guard var request else { return named }

@@ -29,6 +29,17 @@ extension StoreReader {
         try keptAnswer(saveID)?.result
     }
 
+    /// How many saves there are with an ID from one text on up to another, that one left out.
+    func keptAnswers(from first: String, to end: String) throws -> Int {
+        let statement = try database.prepared(
+            "SELECT count(*) FROM _save WHERE saveID >= ?1 AND saveID < ?2")
+        statement.bind(1, first)
+        statement.bind(2, end)
+        guard try statement.step() else { return 0 }
+        defer { statement.reset() }
+        return Int(statement.integer(0))
+    }
+
     /// The same with what tells its operations from others.
     func keptAnswer(_ saveID: String) throws -> SaveAnswer.Kept? {
         let statement = try database.prepared("SELECT answer FROM _save WHERE saveID = ?1")

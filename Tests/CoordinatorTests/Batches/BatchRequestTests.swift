@@ -92,6 +92,29 @@ struct BatchRequestTests {
         #expect(reused?.code == .saveIDReused)
     }
 
+    @Test("What is left of a request with a limit cannot be told, so it does not go on")
+    func limitedDoesNotGoOn() throws {
+        try store.coordinator.execute(rows(Self.count))
+        let request = BatchDeleteRequest(
+            fetchRequest: try store.request("Item", sort: "n", limit: 15_000),
+            options: BatchOptions(saveID: "oldest"))
+        #expect(throws: BatchError.self) {
+            try store.coordinator.execute(request, progress: { _ in throw Stopped() })
+        }
+        let error = #expect(throws: CoordinatorError.self) {
+            try store.coordinator.execute(request)
+        }
+        #expect(error?.code == .saveIDReused)
+        #expect(error?.message.contains("10000 objects") == true)
+        #expect(try count() == Self.count - 10_000)
+        // One that stops behind its last transaction has not stopped.
+        let whole = BatchDeleteRequest(
+            fetchRequest: try store.request("Item", where: "n < 11000"),
+            options: BatchOptions(saveID: "rest"))
+        #expect(
+            try store.coordinator.execute(whole, progress: { _ in throw Stopped() }).count == 1_000)
+    }
+
     @Test("A repeated insert leaves out what it has inserted")
     func insertResumes() throws {
         let objects = (0..<Self.count).map { ["n": PropertyValue.integer(Int64($0))] }
