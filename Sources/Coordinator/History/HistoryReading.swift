@@ -13,8 +13,8 @@ package struct HistoryReading: Sendable {
     private let hasChanges: Bool
 
     private enum Limits {
-        /// Transactions read at once.
-        static let transactions = 64
+        /// Transactions read at once; one of a batch request has 10,000 changes.
+        static let transactions = 8
         /// Their bytes; the first is always read.
         static let bytes = 1 << 20
     }

@@ -14,7 +14,7 @@ struct HistoryResource: Sendable {
         static let bytes = 8 << 20
         /// Transactions read at once. Their bytes say nothing of what they changed without writing it.
         static let page = 10
-        /// The bytes that such a change counts for.
+        /// The bytes that such a change, and one of a run, counts for.
         static let derivedBytes = 128
     }
 
@@ -38,7 +38,9 @@ struct HistoryResource: Sendable {
                         guard
                             let wanted = try filter.wantedObjects(of: logged.transaction, reader)
                         else { continue }
-                        bytes += logged.size
+                        // A run of many rows has few bytes, and as many changes in the answer.
+                        let changes = logged.transaction.changes.count
+                        bytes += max(logged.size, changes * Limits.derivedBytes)
                         let derived = try reader.derivedChanges(of: logged.dot)
                         bytes += derived.count * Limits.derivedBytes
                         transactions.append(
