@@ -47,7 +47,7 @@ public struct PersistentHistoryChangeRequest: Hashable, Sendable {
     /// Fetches what was saved after a date by the clocks of those who saved it. All of the log is read.
     public static func fetchHistory(after date: Date) -> Self { Self(kind: .fetchAfterDate(date)) }
 
-    /// Deletes what was applied before a token, as far as all consumers have read it; nil for all there is
+    /// Deletes what was applied up to a token, as far as all consumers have read it; nil for all there is
     /// but the newest transaction, which stays.
     public static func deleteHistory(before token: QueryGenerationToken?) -> Self {
         Self(kind: .delete(before: token))

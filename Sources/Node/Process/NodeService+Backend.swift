@@ -182,7 +182,7 @@ extension NodeService: NodeBackend {
                 }
                 counters.countSave(seconds: Double(now - begun) / 1_000_000)
                 if self?.isStopping ?? true {
-                    throw NodeError(.stopped, "This node is stopping; go on at another one")
+                    throw NodeError(.stopped, "This node is stopping; repeat it when it is back")
                 }
                 try progress(done)
             }
