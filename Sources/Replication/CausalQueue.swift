@@ -194,7 +194,7 @@ struct CausalQueue: Sendable {
     /// here.
     private func completedSize(_ transaction: ReceivedTransaction) -> Int {
         let implied = max(0, delivered.entries.count - transaction.seen.entries.count)
-        return transaction.bytes.count + implied * MemoryLayout<VersionVector.Entry>.stride
+        return transaction.plainSize + implied * MemoryLayout<VersionVector.Entry>.stride
     }
 
     /// Ends the outstanding batch.

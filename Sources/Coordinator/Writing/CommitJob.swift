@@ -31,7 +31,7 @@ enum CommitJob: Sendable {
         case .save(_, let size, _): size <= CommitQueue.shortOperations
         case .apply(let transactions, _):
             size <= CommitQueue.shortOperations
-                && transactions.reduce(0) { $0 + $1.bytes.count } <= CommitQueue.shortBytes
+                && transactions.reduce(0) { $0 + $1.plainSize } <= CommitQueue.shortBytes
         case .makeDurable, .maintain: false
         }
     }

@@ -27,6 +27,12 @@ struct ChangeRun {
             && next.shape == change.shape && next.row > change.row && next.values == change.values
     }
 
+    /// About how many bytes changes take that are not written as a run.
+    ///
+    /// - Parameter valueBytes: of the values of one of them. There are at most 4,000,000 rows, and values
+    ///   are of bytes in memory, so that the product is no overflow.
+    static func plainSize(rows: Int, valueBytes: Int) -> Int { rows * (16 + valueBytes) }
+
     /// The ranges of rows, as the first row and how many, and then how many are left out and how many not.
     static func ranges(of changes: ArraySlice<Change>) -> [Int64] {
         var ranges: [Int64] = []

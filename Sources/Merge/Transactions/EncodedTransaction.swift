@@ -1,13 +1,16 @@
-/// A transaction together with its canonical bytes, so that it is encoded once and decoded once.
+/// A transaction together with its bytes, so that it is encoded once and decoded once.
 ///
-/// Invariant: `bytes` are the canonical bytes of `transaction`.
+/// Invariant: `bytes` are bytes of `transaction`, as its writer encoded it: canonical ones, or of format 1
+/// by an earlier program.
 package struct EncodedTransaction: Hashable, Sendable {
     /// The content. What it has seen is all there once it has been ``completed(by:)`` the beginnings of
     /// a store that has seen as much; before, it is as its bytes tell, which is enough to know whether
     /// it can be applied (``Beginnings``, law 2).
     package let transaction: Transaction
-    /// The canonical bytes.
+    /// The bytes, in the log and on the wire.
     package let bytes: [UInt8]
+    /// About how many bytes there were without runs: what bounds what is done with it.
+    package let plainSize: Int
     /// The frontier of what it has seen, as its bytes have it.
     package let frontier: VersionVector
 
@@ -18,20 +21,23 @@ package struct EncodedTransaction: Hashable, Sendable {
     package init(_ transaction: Transaction, beginnings: Beginnings = Beginnings()) {
         self.transaction = transaction
         frontier = beginnings.frontier(of: transaction.seen, naming: transaction.dot.actor)
-        bytes = transaction.encoded(telling: frontier)
+        (bytes, plainSize) = transaction.encodedTelling(frontier)
     }
 
     /// Decodes foreign bytes; total.
     package init(decoding bytes: [UInt8]) throws(DecodingFailure) {
-        transaction = try Transaction.decode(bytes)
+        let told = try Transaction.decodeTold(bytes, keepsChanges: true)
+        transaction = told.transaction
+        plainSize = told.plainSize
         self.bytes = bytes
         frontier = transaction.seen
     }
 
-    private init(_ transaction: Transaction, bytes: [UInt8], frontier: VersionVector) {
+    private init(_ transaction: Transaction, of encoded: EncodedTransaction) {
         self.transaction = transaction
-        self.bytes = bytes
-        self.frontier = frontier
+        bytes = encoded.bytes
+        plainSize = encoded.plainSize
+        frontier = encoded.frontier
     }
 
     /// The same with all that it has seen.
@@ -41,13 +47,14 @@ package struct EncodedTransaction: Hashable, Sendable {
     package func completed(by beginnings: Beginnings) -> EncodedTransaction {
         var transaction = transaction
         transaction.seen = beginnings.closure(of: frontier)
-        return EncodedTransaction(transaction, bytes: bytes, frontier: frontier)
+        return EncodedTransaction(transaction, of: self)
     }
 
-    /// About how many bytes it takes in memory: more than its own, where what it has seen is completed.
+    /// About how many bytes it takes in memory: more than its own, where it has runs and where what it has
+    /// seen is completed.
     package var size: Int {
         let implied = transaction.seen.entries.count - frontier.entries.count
-        return bytes.count + implied * MemoryLayout<VersionVector.Entry>.stride
+        return plainSize + implied * MemoryLayout<VersionVector.Entry>.stride
     }
 
     /// The transaction's name.

@@ -17,7 +17,9 @@ package struct ReceivedTransaction: Hashable, Sendable {
     package let changeCount: Int
     /// How many values they have together.
     package let valueCount: Int
-    /// The canonical bytes.
+    /// About how many bytes there were without runs: what bounds what is done with it.
+    package let plainSize: Int
+    /// The bytes, as they came.
     package let bytes: [UInt8]
 
     /// Checks foreign bytes; total.
@@ -29,10 +31,11 @@ package struct ReceivedTransaction: Hashable, Sendable {
         modelHash = told.transaction.modelHash
         changeCount = told.changeCount
         valueCount = told.valueCount
+        plainSize = told.plainSize
         self.bytes = bytes
     }
 
-    /// About how many bytes it takes in memory.
+    /// About how many bytes it takes in memory while it waits.
     package var size: Int {
         bytes.count + seen.entries.count * MemoryLayout<VersionVector.Entry>.stride
     }

@@ -21,6 +21,8 @@ extension Transaction {
 
     /// Bounds of what a decoder accepts, each far above what the product writes itself.
     package enum Bounds {
+        /// The most bytes of a transaction without runs: what its few bytes are applied as.
+        package static let plainBytes = 512 * 1024 * 1024
         /// The most changes in one transaction.
         package static let changes = 4_000_000
         /// The most values of all changes together: 768 MB in memory, whatever few bytes they have.
@@ -37,6 +39,11 @@ extension Transaction {
     ///
     /// - Parameter frontier: of ``seen``, with its own actor's entry; nil where ``seen`` is that itself.
     package func encoded(telling frontier: VersionVector? = nil) -> [UInt8] {
+        encodedTelling(frontier).bytes
+    }
+
+    /// The canonical bytes, and how many there were without runs, about.
+    func encodedTelling(_ frontier: VersionVector?) -> (bytes: [UInt8], plainSize: Int) {
         var writer = CBORWriter(capacity: 160 + changes.count * 64)
         writer.beginArray(12)
         let parts = ChangeRun.parts(of: changes)
@@ -61,14 +68,16 @@ extension Transaction {
             for name in shape.carried { writer.write(name) }
         }
         writer.beginArray(parts.count)
+        var unrolled = 0
         for part in parts {
             if part.count == 1 {
                 writer.write(changes[part.lowerBound])
             } else {
-                writer.write(run: changes[part])
+                let valueBytes = writer.write(run: changes[part])
+                unrolled += ChangeRun.plainSize(rows: part.count, valueBytes: valueBytes)
             }
         }
-        return writer.bytes
+        return (writer.bytes, writer.bytes.count + unrolled)
     }
 
     /// Reads canonical bytes; total: whatever the bytes are, it gives a transaction or throws. What it
@@ -82,6 +91,8 @@ extension Transaction {
         var transaction: Transaction
         var changeCount: Int
         var valueCount: Int
+        /// How many bytes there were without runs, about.
+        var plainSize: Int
     }
 
     /// Reads canonical bytes likewise.
@@ -135,7 +146,8 @@ extension Transaction {
             author: author, contextName: contextName, saveID: saveID, modelHash: modelHash,
             shapes: keepsChanges ? shapes : [], changes: changes.changes)
         return Told(
-            transaction: transaction, changeCount: changes.count, valueCount: changes.valueCount)
+            transaction: transaction, changeCount: changes.count, valueCount: changes.valueCount,
+            plainSize: reader.offset + changes.unrolled)
     }
 
     private static func decodeShapes(
@@ -199,15 +211,19 @@ extension CBORWriter {
     }
 
     /// Writes changes that differ in their rows alone.
-    fileprivate mutating func write(run changes: ArraySlice<Change>) {
-        guard let first = changes.first else { return }
+    ///
+    /// - Returns: how many bytes their values take.
+    fileprivate mutating func write(run changes: ArraySlice<Change>) -> Int {
+        guard let first = changes.first else { return 0 }
         beginArray(3 + first.values.count)
         write(ChangeRun.mark + UInt64(first.kind.rawValue))
         write(UInt64(first.shape))
         let ranges = ChangeRun.ranges(of: changes)
         beginArray(ranges.count)
         for number in ranges { write(number) }
+        let begin = bytes.count
         for value in first.values { write(value) }
+        return bytes.count - begin
     }
 }
 
@@ -221,6 +237,8 @@ private struct ReadChanges {
     private(set) var changes: [Change] = []
     private(set) var count = 0
     private(set) var valueCount = 0
+    /// How many bytes more there were without runs, about.
+    private(set) var unrolled = 0
     private var last: Change?
 
     init(shapes: [ChangeShape], hasRuns: Bool, isKept: Bool) {
@@ -276,7 +294,14 @@ private struct ReadChanges {
         }
         var values: [PropertyValue] = []
         values.reserveCapacity(valuesHere)
+        let begin = reader.offset
         for _ in 0..<valuesHere { values.append(try reader.value()) }
+        if isRun {
+            unrolled += ChangeRun.plainSize(rows: rows, valueBytes: reader.offset - begin)
+            guard unrolled <= Transaction.Bounds.plainBytes else {
+                throw DecodingFailure("a run of too many bytes", offset: reader.offset)
+            }
+        }
         func change(_ row: Int64) -> Change {
             Change(
                 kind: kind, shape: Int(shape), row: RowID(row), target: target, values: values)

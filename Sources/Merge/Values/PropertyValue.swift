@@ -99,7 +99,15 @@ extension PropertyValue: Hashable {
     }
 
     private static func sameBytes(_ left: String, _ right: String) -> Bool {
-        left.utf8.count == right.utf8.count && left.utf8.elementsEqual(right.utf8)
+        guard left.utf8.count == right.utf8.count else { return false }
+        // Values of a batch are mostly one and the same text.
+        let isSame =
+            left.utf8.withContiguousStorageIfAvailable { left in
+                right.utf8.withContiguousStorageIfAvailable {
+                    left.baseAddress == $0.baseAddress
+                }
+            } ?? false
+        return isSame == true || left.utf8.elementsEqual(right.utf8)
     }
 
     /// Hashes so that equal values hash equally; for dictionaries within one process only.

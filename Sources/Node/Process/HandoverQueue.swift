@@ -71,7 +71,7 @@ final class HandoverQueue: Sendable {
 
     /// Hands over a commit, or only its state where there is no room.
     func offer(_ transactions: [EncodedTransaction], _ committed: StoreState) {
-        let bytes = transactions.reduce(0) { $0 + $1.bytes.count }
+        let bytes = transactions.reduce(0) { $0 + $1.plainSize }
         let wakeup = state.withLock { state in
             let gauges = state.gauges
             let fits =

@@ -134,6 +134,14 @@ struct TransactionCodingTests {
             let received = try ReceivedTransaction(checking: bytes)
             #expect(received.changeCount == 10_000)
             #expect(received.valueCount == transaction.changes.reduce(0) { $0 + $1.values.count })
+            // Its few bytes are bounded as the many they stand for.
+            var plain = transaction
+            for index in plain.changes.indices {
+                plain.changes[index].row = RowID(base - Int64(index))
+            }
+            #expect(received.plainSize >= plain.encoded().count)
+            #expect(received.plainSize < 2 * plain.encoded().count)
+            #expect(EncodedTransaction(transaction).plainSize == received.plainSize)
         }
         // What is in another order, of another kind or has another value begins another one.
         let mixed = Self.ofRuns(
@@ -192,6 +200,21 @@ struct TransactionCodingTests {
         }
         #expect(
             try Transaction.decode(bytes([run(2, [5, 2]), run(2, [4, 2])])).changes.count == 4)
+    }
+
+    @Test("A large value in a long run is refused before anything is made of it")
+    func largeRuns() throws {
+        func bytes(_ rows: Int64) -> [UInt8] {
+            let value = PropertyValue.string(String(repeating: "x", count: 200_000))
+            var bytes = Self.ofRuns(Self.changes(.update, [5, 6], [value])).encoded()
+            // The ranges are two bytes behind an array's head: the row 5, and how many.
+            guard let place = bytes.firstRange(of: [0x82, 5, 2]) else { return [] }
+            bytes.replaceSubrange(
+                place, with: [0x82, 5, 0x19, UInt8(rows >> 8), UInt8(truncatingIfNeeded: rows)])
+            return bytes
+        }
+        #expect(try ReceivedTransaction(checking: bytes(2_600)).plainSize > 520_000_000)
+        #expect(throws: DecodingFailure.self) { try ReceivedTransaction(checking: bytes(2_700)) }
     }
 
     @Test("Any other format is refused", arguments: [0, 3, 23] as [UInt8])
