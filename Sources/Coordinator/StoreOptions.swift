@@ -23,6 +23,8 @@ extension PersistentStoreCoordinator {
         package var joinsAlways = false
         /// The most objects of one transaction of a batch request that is not atomic.
         package var objectsInBatchTransaction = BatchOptions.objectsInTransaction
+        /// The bytes of values in memory, about, at which such a transaction ends: 32 MiB.
+        package var bytesInBatchTransaction = 32 << 20
         /// Whether a caller that hands the writer a job works off all jobs before it returns, so
         /// that nothing happens on another thread; for simulations.
         package var worksAlone = false

@@ -17,10 +17,10 @@ extension PersistentStoreCoordinator {
         defer { savesUnderWay.end(saveID) }
         var run = try BatchRun(request, self, author: author, contextName: contextName)
         let batch = run.batch
-        if run.choosesFirst { run.begin(with: try read { try batch.choose($0) }) }
+        if run.choosesFirst { run.begin(try read { try batch.chosen($0) }) }
         do {
             while let part = try run.next() {
-                try run.note(part, try saveBlocking(size: part.size, part.make))
+                run.note(part, try saveBlocking(size: part.size, part.make))
                 try run.tell(progress)
             }
         } catch { throw run.failure(error) }
@@ -47,12 +47,12 @@ extension PersistentStoreCoordinator {
         var run = try BatchRun(request, self, author: author, contextName: contextName)
         let batch = run.batch
         if run.choosesFirst {
-            run.begin(with: try await readElsewhere { try batch.choose($1) })
+            run.begin(try await readElsewhere { try batch.chosen($1) })
         }
         do {
             while let part = try run.next() {
                 try Task.checkCancellation()
-                try run.note(part, try await saveWaiting(size: part.size, part.make))
+                run.note(part, try await saveWaiting(size: part.size, part.make))
                 try run.tell(progress)
             }
         } catch { throw run.failure(error) }

@@ -77,13 +77,17 @@ struct BatchRowIterator {
     }
 
     /// The next rows, and whether there are more after them.
+    ///
+    /// - Parameter bytes: of their values in memory, about; the first row is given in any case.
     mutating func next(
-        atMost count: Int
+        atMost count: Int, bytes: Int
     ) throws -> (rows: [[String: PropertyValue]], isLast: Bool) {
         if !isBegun { following = try one() }
         isBegun = true
         var rows: [[String: PropertyValue]] = []
-        while rows.count < count, let row = following {
+        var left = bytes
+        while rows.count < count, left > 0 || rows.isEmpty, let row = following {
+            left -= row.values.reduce(0) { $0 + $1.memory }
             rows.append(row)
             following = try one()
         }

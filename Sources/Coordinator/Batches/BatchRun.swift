@@ -5,8 +5,8 @@ import Merge
 /// A value that has no thread of its own. Who drives it saves one part after the other:
 ///
 ///     var run = try BatchRun(...)
-///     if run.choosesFirst { run.begin(with: try coordinator.read { try run.batch.choose($0) }) }
-///     while let part = try run.next() { try run.note(part, try save(part)) }
+///     if run.choosesFirst { run.begin(try coordinator.read { try run.batch.chosen($0) }) }
+///     while let part = try run.next() { run.note(part, try save(part)) }
 struct BatchRun {
     /// One transaction.
     struct Part {
@@ -24,6 +24,8 @@ struct BatchRun {
     private(set) var result: BatchResult
 
     private var chosen: [RowID] = []
+    /// The place in the log up to which nobody but this run has written since the objects were chosen.
+    private var position: UInt64 = 0
     /// The last row that an earlier run was done with.
     private var last: RowID?
     private var place = 0
@@ -57,7 +59,9 @@ struct BatchRun {
         if case .insert(let source) = batch.action {
             var rows = BatchRowIterator(source)
             for _ in 0..<number {
-                _ = try rows.next(atMost: coordinator.options.objectsInBatchTransaction)
+                _ = try rows.next(
+                    atMost: coordinator.options.objectsInBatchTransaction,
+                    bytes: coordinator.options.bytesInBatchTransaction)
             }
             self.rows = rows
         }
@@ -68,9 +72,10 @@ struct BatchRun {
     var choosesFirst: Bool { rows == nil && !options.isAtomic && !isOver }
 
     /// Takes the objects that were chosen, but for those that an earlier run was done with.
-    mutating func begin(with chosen: [RowID]) {
-        self.chosen = chosen
-        if let last { self.chosen.removeFirst(chosen.prefix { $0 <= last }.count) }
+    mutating func begin(_ chosen: ResolvedBatch.Chosen) {
+        self.chosen = chosen.rows
+        position = chosen.position
+        if let last { self.chosen.removeFirst(chosen.rows.prefix { $0 <= last }.count) }
     }
 
     /// How many objects a request would be done with now.
@@ -85,7 +90,8 @@ struct BatchRun {
         var count = 0
         while true {
             let (given, isLast) = try rows.next(
-                atMost: coordinator.options.objectsInBatchTransaction)
+                atMost: coordinator.options.objectsInBatchTransaction,
+                bytes: coordinator.options.bytesInBatchTransaction)
             for row in given { _ = try ResolvedBatch.values(row, of: batch.entity) }
             count += given.count
             if isLast { return count }
@@ -163,7 +169,8 @@ struct BatchRun {
 
     private mutating func nextInsert() throws -> Part? {
         let limit = options.isAtomic ? Int.max : coordinator.options.objectsInBatchTransaction
-        guard let (given, isLast) = try rows?.next(atMost: limit) else { return nil }
+        let bytes = options.isAtomic ? Int.max : coordinator.options.bytesInBatchTransaction
+        guard let (given, isLast) = try rows?.next(atMost: limit, bytes: bytes) else { return nil }
         isOver = isLast
         if given.isEmpty { return nil }
         let written = WrittenObjects(isKept: false)
@@ -171,29 +178,51 @@ struct BatchRun {
         request.mergePolicy = .mergeByPropertyObjectTrump
         request.operations = try batch.inserts(given, options, written)
         request.batch?.count = given.count
-        return Part(size: given.count, make: { [request] _ in request }, written: written)
+        return Part(size: given.count, make: Self.once { [request] _ in request }, written: written)
     }
 
     private mutating func nextChange() -> Part? {
         let (batch, options) = (batch, options)
         let written = WrittenObjects(isKept: result.resultType == .objectIDs)
-        let end = min(chosen.count, place + coordinator.options.objectsInBatchTransaction)
+        let fitting = max(
+            1, coordinator.options.bytesInBatchTransaction / max(1, batch.memoryOfValues))
+        let end = min(
+            chosen.count, place + min(coordinator.options.objectsInBatchTransaction, fitting))
         if !options.isAtomic, place == end { return nil }
         let rows = chosen[place..<end]
         place = end
         isOver = end == chosen.count
         let request = frame()
+        let position = position
         return Part(
             size: options.isAtomic ? coordinator.options.objectsInBatchTransaction : rows.count,
-            make: { engine in
+            make: Self.once { engine in
                 // An atomic request chooses its objects where it writes them.
                 let rows = options.isAtomic ? try batch.choose(engine.session.reader())[...] : rows
                 var request = request
-                request.operations = try batch.operations(rows, engine.view, options, written)
+                request.operations = try batch.operations(
+                    rows, engine.view, options, written,
+                    isAsChosen: options.isAtomic || engine.session.state.position == position)
                 request.batch?.count = written.count
                 request.batch?.last = rows.last
                 return request
             }, written: written)
+    }
+
+    /// What makes a part's save, and refuses to where another run has saved the part meanwhile: perhaps with
+    /// other objects.
+    private static func once(
+        _ make: @escaping @Sendable (StoreEngine) throws -> SaveRequest
+    ) -> @Sendable (StoreEngine) throws -> SaveRequest {
+        { engine in
+            let request = try make(engine)
+            if let saveID = request.saveID, try engine.saveAnswers.savedAnswer(saveID) != nil {
+                throw CoordinatorError(
+                    .outcomeUnknown,
+                    "Somebody else has done a part of this request meanwhile; repeat it to go on.")
+            }
+            return request
+        }
     }
 
     private mutating func frame() -> SaveRequest {
@@ -213,16 +242,8 @@ struct BatchRun {
     }
 
     /// Takes note of a part that was saved.
-    ///
-    /// - Throws: ``CoordinatorError`` (`outcomeUnknown`) where it was saved before, by another run: with
-    ///   other objects perhaps.
-    mutating func note(_ part: Part, _ saved: SaveResult) throws {
-        // Only the first answer to a save tells what its rows are like.
-        guard !saved.rows.isEmpty || part.written.count == 0 else {
-            throw CoordinatorError(
-                .outcomeUnknown,
-                "Somebody else has done a part of this request meanwhile; repeat it to go on.")
-        }
+    mutating func note(_ part: Part, _ saved: SaveResult) {
+        if saved.token.position == position + 1 { position += 1 }
         result.count += part.written.count
         result.objectIDs? +=
             rows == nil

@@ -32,6 +32,23 @@ extension ResolvedBatch {
             && (request.predicate == nil || condition != nil)
     }
 
+    /// About how much memory the values of an object take that an update assigns, in bytes.
+    var memoryOfValues: Int {
+        guard case .update(let values) = action else { return 0 }
+        return values.reduce(0) { $0 + $1.value.memory }
+    }
+
+    /// Objects that were chosen, and where in the log.
+    struct Chosen: Sendable {
+        let rows: [RowID]
+        let position: UInt64
+    }
+
+    /// Chooses the objects of a request that is several transactions.
+    func chosen(_ reader: StoreReader) throws -> Chosen {
+        Chosen(rows: try choose(reader), position: try reader.token.position)
+    }
+
     /// The rows of the objects that the request is for, sorted.
     func choose(_ reader: StoreReader) throws -> [RowID] {
         guard var request else { return named }
@@ -51,19 +68,20 @@ extension ResolvedBatch {
     }
 
     /// What is done with those of the rows that are still there, and still meant.
+    ///
+    /// - Parameter isAsChosen: whether nobody else has written since the rows were chosen.
     func operations(
-        _ rows: some Sequence<RowID>, _ view: StoreView, _ options: BatchOptions,
-        _ written: WrittenObjects
+        _ rows: some Collection<RowID>, _ view: StoreView, _ options: BatchOptions,
+        _ written: WrittenObjects, isAsChosen: Bool
     ) throws -> [SaveOperation] {
         let table = view.table(entity.name)
+        // What this request did before was nothing to objects without relationships.
+        let isKnown = isAsChosen && request != nil && table.isApart && !entity.sharesTable
+        let rows = Array(rows)
         var operations: [SaveOperation] = []
+        operations.reserveCapacity(rows.count)
         var valuesOfHeirs: [String: [(position: Int, value: PropertyValue)]] = [:]
-        for row in rows {
-            guard let loaded = try view.load(table, row), loaded.isVisible,
-                loaded.table.entity.isKind(of: entity),
-                try condition?.matches(StoredObject(loaded, view)) ?? true
-            else { continue }
-            let own = loaded.table.entity
+        func append(_ row: RowID, _ own: ManagedObjectModel.Entity) {
             var operation = SaveOperation(
                 kind: .delete, entity: own, row: row, resolves: options.resolvesConflicts)
             if case .update(let values) = action {
@@ -77,8 +95,46 @@ extension ResolvedBatch {
             }
             operations.append(operation)
         }
+        if isKnown {
+            for row in rows { append(row, entity) }
+        } else {
+            try choose(again: rows, view, append)
+        }
         written.note(operations)
         return operations
+    }
+
+    /// Gives those of the rows that are there, and still meant, each with its entity.
+    private func choose(
+        again rows: [RowID], _ view: StoreView, _ body: (RowID, ManagedObjectModel.Entity) -> Void
+    ) throws {
+        let table = view.table(entity.name)
+        let plainRows = try view.plainRows(of: table)
+        var start = 0
+        while start < rows.count {
+            let end = PlainRowStore.end(of: rows, from: start) { $0 }
+            let plain = try plainRows?.load(rows[start], count: end - start)
+            for (place, row) in rows[start..<end].enumerated() {
+                if let row = plain?[place] {
+                    let object = StoredObject(row, of: table, view)
+                    if try condition?.matches(object) ?? true { body(row.row, entity) }
+                } else if let own = try meant(row, table, view) {
+                    body(row, own)
+                }
+            }
+            start = end
+        }
+    }
+
+    /// The entity of a row that is there, and still meant; nil of any other.
+    private func meant(
+        _ row: RowID, _ table: EntityTable, _ view: StoreView
+    ) throws -> ManagedObjectModel.Entity? {
+        guard let loaded = try view.load(table, row), loaded.isVisible,
+            loaded.table.entity.isKind(of: entity),
+            try condition?.matches(StoredObject(loaded, view)) ?? true
+        else { return nil }
+        return loaded.table.entity
     }
 
     /// Inserts of rows.

@@ -18,14 +18,7 @@ final class CachedRow: Sendable {
 
     /// About how much memory it takes, in bytes.
     var size: Int {
-        snapshot.values.reduce(200) { size, value in
-            switch value {
-            case .string(let text), .uri(let text), .decimal(let text):
-                size + 24 + (text.utf8.count > 15 ? 32 + text.utf8.count : 0)
-            case .binary(let bytes): size + 56 + bytes.count
-            default: size + 24
-            }
-        }
+        snapshot.values.reduce(200) { $0 + $1.memory }
     }
 }
 

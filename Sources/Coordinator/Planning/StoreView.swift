@@ -30,6 +30,16 @@ struct StoreView {
         try rows.load(table, row)
     }
 
+    /// The plain rows of an entity; nil where it has none.
+    func plainRows(of table: EntityTable) throws -> PlainRowStore? {
+        try PlainRowStore(session, table)
+    }
+
+    /// The version of a plain row.
+    func version(of row: PlainRow) throws -> RowVersion {
+        RowVersion(dots: [try state.actors.dot(row.latest.dot)])
+    }
+
     /// The value of a derived attribute of a row; null where it is none.
     func derivedValue(_ name: String, of row: LoadedRow) throws -> PropertyValue {
         let derived = row.table.derived

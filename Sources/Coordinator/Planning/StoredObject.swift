@@ -9,22 +9,33 @@ final class StoredObject: PredicateSubject {
     let predicateRow: RowID
     /// The entity of its row, which may inherit from that of the relationship that leads here.
     var predicateEntity: String? {
-        get throws { try row()?.table.entity.name }
+        get throws { try shown?.table.entity.name ?? row()?.table.entity.name }
     }
     private let view: StoreView
     private let entity: String
     private var loaded: LoadedRow?
+    /// What the row shows, where its registers are not known.
+    private let shown: (table: EntityTable, columns: [PropertyValue])?
 
     init(_ loaded: LoadedRow, _ view: StoreView) {
         self.view = view
         self.loaded = loaded
+        shown = nil
         entity = loaded.table.entity.name
         predicateRow = loaded.row
+    }
+
+    init(_ row: PlainRow, of table: EntityTable, _ view: StoreView) {
+        self.view = view
+        shown = (table, row.columns)
+        entity = table.entity.name
+        predicateRow = row.row
     }
 
     private init(_ row: RowID, of entity: String, _ view: StoreView) {
         self.view = view
         self.entity = entity
+        shown = nil
         predicateRow = row
     }
 
@@ -34,6 +45,9 @@ final class StoredObject: PredicateSubject {
     }
 
     func predicateValue(ofAttribute name: String) throws -> PropertyValue {
+        if let (table, columns) = shown, let position = table.entity.position(of: name) {
+            return columns[position]
+        }
         guard let row = try row() else { return .null }
         guard let position = row.table.entity.position(of: name) else {
             return try view.derivedValue(name, of: row)

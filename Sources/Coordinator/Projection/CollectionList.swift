@@ -24,6 +24,12 @@ struct CollectionList: StorePart {
         try noteUncollected(source, target, link.name, newest)
     }
 
+    /// Lists rows that follow each other, and wait for one dot.
+    func noteUncollected(_ rows: ClosedRange<RowID>, _ name: String, _ dot: Dot) throws {
+        let last = rows.lowerBound == rows.upperBound ? 0 : -rows.upperBound.rawValue
+        try noteUncollected(rows.lowerBound, RowID(last), name, dot)
+    }
+
     /// A row that is listed already keeps waiting for the same dot: a row that is written again and
     /// again must not wait for ever.
     func noteUncollected(

@@ -152,12 +152,13 @@ struct RowStore: StorePart {
         try statement.run()
     }
 
+    static let tombstoneSQL = """
+        INSERT INTO _tombstone (row, entity, registers) VALUES (?1, ?2, ?3)
+        ON CONFLICT (row) DO UPDATE SET registers = excluded.registers
+        """
+
     private func writeTombstone(_ dead: LoadedRow) throws {
-        let statement = try database.prepared(
-            """
-            INSERT INTO _tombstone (row, entity, registers) VALUES (?1, ?2, ?3)
-            ON CONFLICT (row) DO UPDATE SET registers = excluded.registers
-            """)
+        let statement = try database.prepared(Self.tombstoneSQL)
         statement.bind(1, dead.row.rawValue)
         statement.bind(2, dead.table.code)
         statement.bind(3, session.coding(dead.table).encode(dead.state, columns: nil) ?? [])

@@ -3,7 +3,7 @@ import Merge
 extension TransactionApplier {
     func applyChanges(
         _ transaction: Transaction, shapes: [ResolvedShape], isLocal: Bool,
-        loaded: [LoadedRow?], isPlainUpdate: Bool
+        loaded: [LoadedRow?], isPlain: Bool
     ) throws {
         let stamp = transaction.stamp
         scratch.regrouped = []
@@ -12,8 +12,11 @@ extension TransactionApplier {
                 return try rowWriter.insertPlain(
                     transaction, shapes, mayBeDead: !isLocal && state.tombstones > 0)
             }
-            if try isPlainUpdate || (!isLocal && self.isPlainUpdate(transaction, shapes)) {
-                return try updatePlain(transaction, shapes)
+            if Self.isOneByOne(transaction),
+                try Self.isApart(shapes) || isPlain
+                    || (!isLocal && self.isPlainUpdate(transaction, shapes))
+            {
+                return try applyOneByOne(transaction, shapes)
             }
         }
         var touched = RowTable<TouchedRow>(capacity: transaction.changes.count)
@@ -33,14 +36,7 @@ extension TransactionApplier {
                 if hasReferences { scratch.knownAlive[change.row] = table.entity.root }
                 continue
             }
-            let kind: RowWrite.Kind
-            switch change.kind {
-            case .insert: kind = .insert
-            case .update: kind = .update
-            case .delete: kind = .delete
-            case .revival: kind = .revival
-            case .link, .unlink: continue
-            }
+            if change.kind == .link || change.kind == .unlink { continue }
             let known = touched[change.row]
             let old =
                 try known?.old ?? (place < loaded.count ? loaded[place] : nil)
@@ -48,24 +44,10 @@ extension TransactionApplier {
             let concrete = known?.table ?? old?.table ?? table
             // The positions of its values are those of the entity it names, and no others.
             guard concrete === table else {
-                throw kind == .insert ? RowAlarm.identityExists : RowAlarm.entityDiffers
+                throw change.kind == .insert ? RowAlarm.identityExists : RowAlarm.entityDiffers
             }
-            var state =
-                known?.state ?? old?.state
-                ?? RowState(propertyCount: concrete.entity.properties.count)
-            let assignedCount = transaction.shapes[change.shape].assigned.count
-            let write = rowWrite(
-                kind, concrete, positions, change.values, assignedCount: assignedCount)
-            if kind == .delete, state.isEmpty {
-                // Somebody who still had the tombstone decided that the row stays deleted. The
-                // word is kept, because a revival may be concurrent with it.
-                state.existence.apply(
-                    Sibling(stamp: stamp, value: .dead), seen: transaction.seen)
-            } else {
-                try state.apply(
-                    write, stamp: stamp, seen: transaction.seen,
-                    policies: concrete.entity.policies)
-            }
+            let state = try state(
+                known?.state ?? old?.state, of: concrete, after: change, positions, transaction)
             touched[change.row] = TouchedRow(old: old, table: concrete, state: state)
         }
 
@@ -108,42 +90,119 @@ extension TransactionApplier {
         try derivedAttributes.settle()
     }
 
-    /// Whether a transaction does nothing but update living rows, each once, that no two concurrent writes
-    /// have left.
+    /// Whether a transaction does nothing but update and delete rows, each once.
+    private static func isOneByOne(_ transaction: Transaction) -> Bool {
+        var last = RowID(0)
+        return transaction.changes.allSatisfy { change in
+            defer { last = change.row }
+            return (change.kind == .update || change.kind == .delete) && change.row > last
+        }
+    }
+
+    /// Whether what is done with rows of these shapes is nothing to any other row.
+    private static func isApart(_ shapes: [ResolvedShape]) -> Bool {
+        shapes.allSatisfy {
+            if case .rows(let table, _) = $0 { table.isApart && !table.isGrouped } else { false }
+        }
+    }
+
+    /// Whether a transaction does nothing but update living rows that no two concurrent writes have left.
     ///
-    /// - Precondition: ``isPlain(_:)``.
+    /// - Precondition: ``isPlain(_:)``, ``isOneByOne(_:)``.
     private func isPlainUpdate(
         _ transaction: Transaction, _ shapes: [ResolvedShape]
     ) throws -> Bool {
-        var last = RowID(0)
-        for change in transaction.changes {
-            guard change.kind == .update, change.row > last else { return false }
-            last = change.row
-        }
-        return try transaction.changes.allSatisfy { change in
-            guard case .rows(let table, _) = shapes[change.shape],
+        try transaction.changes.allSatisfy { change in
+            guard change.kind == .update, case .rows(let table, _) = shapes[change.shape],
                 let old = try rowStore.load(table, change.row)
             else { return false }
             return old.isPlain && old.table === table
         }
     }
 
-    /// Updates rows one by one. None is kept in hand, because there may be very many.
-    private func updatePlain(
+    /// Updates and deletes rows one by one. Few are kept in hand, because there may be very many.
+    private func applyOneByOne(
         _ transaction: Transaction, _ shapes: [ResolvedShape]
     ) throws {
-        let stamp = transaction.stamp
-        for change in transaction.changes {
-            guard case .rows(let table, let positions) = shapes[change.shape],
-                let old = try rowStore.load(table, change.row), old.isPlain, old.table === table
-            else { throw RowAlarm.rowMissing }
-            var state = old.state
-            try state.apply(
-                RowWrite(kind: .update, values: zip(positions, change.values).map { ($0, $1) }),
-                stamp: stamp, seen: transaction.seen, policies: table.entity.policies)
-            try rowWriter.write(table, row: change.row, old: old, state: state, by: stamp)
+        let changes = transaction.changes
+        let stores = try shapes.map { shape -> PlainRowStore? in
+            guard case .rows(let table, _) = shape else { return nil }
+            return try PlainRowStore(session, table)
+        }
+        var start = 0
+        while start < changes.count {
+            let first = changes[start]
+            guard case .rows(let table, let positions) = shapes[first.shape] else {
+                fatalError("Change \(start) of \(transaction.dot) is of no row.")
+            }
+            var end = PlainRowStore.end(of: changes, from: start, \.row)
+            let other = changes[start..<end].firstIndex {
+                $0.kind != first.kind || $0.shape != first.shape
+            }
+            end = other ?? end
+            let plain = try stores[first.shape]?.load(first.row, count: end - start)
+            var fresh: [(row: PlainRow, values: [PropertyValue])] = []
+            func settle() throws {
+                defer { fresh.removeAll(keepingCapacity: true) }
+                if first.kind == .delete {
+                    try stores[first.shape]?.delete(fresh.map(\.row), by: transaction.stamp)
+                } else {
+                    try stores[first.shape]?.update(fresh, at: positions, by: transaction.stamp)
+                }
+            }
+            for (place, change) in changes[start..<end].enumerated() {
+                if let store = stores[first.shape], let row = plain?[place],
+                    try store.isSeen(row, by: transaction.seen)
+                {
+                    fresh.append((row, change.values))
+                    continue
+                }
+                try settle()
+                try apply(change, to: table, positions, transaction)
+            }
+            try settle()
+            start = end
         }
         try derivedAttributes.settle()
+    }
+
+    /// Updates or deletes any row to which others are nothing.
+    private func apply(
+        _ change: Change, to table: EntityTable, _ positions: [Int], _ transaction: Transaction
+    ) throws {
+        let old = try rowStore.load(table, change.row)
+        guard old.map({ $0.table === table }) ?? true else { throw RowAlarm.entityDiffers }
+        let state = try state(old?.state, of: table, after: change, positions, transaction)
+        try rowWriter.write(table, row: change.row, old: old, state: state, by: transaction.stamp)
+    }
+
+    /// A row's registers after a change.
+    ///
+    /// - Parameter known: before; nil where nothing is known of it.
+    private func state(
+        _ known: RowState?, of table: EntityTable, after change: Change, _ positions: [Int],
+        _ transaction: Transaction
+    ) throws -> RowState {
+        let kind: RowWrite.Kind =
+            switch change.kind {
+            case .insert: .insert
+            case .delete: .delete
+            case .revival: .revival
+            case .update, .link, .unlink: .update
+            }
+        var state = known ?? RowState(propertyCount: table.entity.properties.count)
+        if kind == .delete, state.isEmpty {
+            // Somebody who still had the tombstone decided that the row stays deleted. The word is
+            // kept, because a revival may be concurrent with it.
+            state.existence.apply(
+                Sibling(stamp: transaction.stamp, value: .dead), seen: transaction.seen)
+            return state
+        }
+        let assignedCount = transaction.shapes[change.shape].assigned.count
+        try state.apply(
+            rowWrite(kind, table, positions, change.values, assignedCount: assignedCount),
+            stamp: transaction.stamp, seen: transaction.seen, policies: table.entity.policies)
+        return state
     }
 
     /// Whether inserts and updates of these shapes change nothing that other rows show.

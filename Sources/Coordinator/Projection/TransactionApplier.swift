@@ -51,12 +51,13 @@ struct TransactionApplier: StorePart {
     /// - Parameters:
     ///   - loaded: the rows of its first changes as the store has them, where they are known.
     ///   - isLocal: whether a save of ours made it, just now, after its checks.
-    ///   - isPlainUpdate: whether these have shown that it does nothing but update living rows, each once,
-    ///     that no two concurrent writes have left, and that have no references, constraints or counts.
+    ///   - isPlain: whether these have shown that it does nothing but update living rows that no two
+    ///     concurrent writes have left, and that have no references, constraints or counts, or delete such
+    ///     as are apart.
     /// - Throws: ``ApplyRejection`` where it cannot be merged; the group is then as before.
     func apply(
         _ encoded: EncodedTransaction, loaded: [LoadedRow?] = [], isLocal: Bool = false,
-        isPlainUpdate: Bool = false
+        isPlain: Bool = false
     ) throws {
         // Where all that it has seen is here, so are the beginnings of that.
         let encoded = isLocal ? encoded : encoded.completed(by: state.beginnings)
@@ -85,7 +86,7 @@ struct TransactionApplier: StorePart {
             try transactionLog.park(parked)
             try applyChanges(
                 transaction, shapes: shapes, isLocal: isLocal, loaded: loaded,
-                isPlainUpdate: isPlainUpdate)
+                isPlain: isPlain)
             try transactionLog.log(encoded)
             if !isLocal { try database.prepared("RELEASE one").run() }
         } catch let alarm as RowAlarm {

@@ -79,6 +79,9 @@ final class EntityTable: Sendable {
     let constrained: Set<Int>
     /// Whether some entity of the hierarchy has a constraint, so that rows may be eclipsed.
     let isGrouped: Bool
+    /// Whether no relationship leads from an entity of the hierarchy or to one, so that what is done with a
+    /// row is nothing to any other.
+    let isApart: Bool
     /// The statement that frees a row's keys, while others of its group are written.
     let freeKeysSQL: String
 
@@ -108,6 +111,13 @@ final class EntityTable: Sendable {
     let updateSQL: String
     let deleteSQL: String
     let selectSQL: String
+    /// Selects the rows of the entity itself from one number to another: the first four columns, then
+    /// properties.
+    let selectOwnSQL: String
+    /// Deletes those rows.
+    let deleteRangeSQL: String
+    /// What each property holds, by position.
+    let contents: [ManagedObjectModel.Property.Content]
     /// Selects the rows of the entity that a JSON list names.
     let selectManySQL: String
 
@@ -148,6 +158,12 @@ final class EntityTable: Sendable {
         constrained = Set(entity.uniquenessConstraints.flatMap { $0 })
         propertyOwners = entity.properties.map { model.declarer(of: $0.name, in: entity) }
         isGrouped = model.hasConstraints(root: entity.root)
+        isApart = !model.entities.contains { other in
+            other.relationships.contains { relationship in
+                other.root == entity.root
+                    || model.entity(named: relationship.destination)?.root == entity.root
+            }
+        }
         let keys = constrained.sorted().map {
             "\(Self.quote(entity.properties[$0].name)) = NULL"
         }
@@ -201,10 +217,28 @@ final class EntityTable: Sendable {
         deleteSQL = "DELETE FROM \(table) WHERE _id = ?1"
         selectSQL =
             "SELECT \(selectedColumns.joined(separator: ", ")) FROM \(table) WHERE _id = ?1"
+        let range =
+            "WHERE _id BETWEEN ?1 AND ?2" + (entity.sharesTable ? " AND _entity = \(code)" : "")
+        selectOwnSQL =
+            "SELECT \((["_id"] + system + properties).joined(separator: ", ")) FROM \(table) "
+            + "\(range) ORDER BY _id"
+        deleteRangeSQL = "DELETE FROM \(table) \(range)"
+        contents = entity.properties.map(\.content)
         selectManySQL =
             "SELECT \(selectedColumns.joined(separator: ", ")) FROM \(table) "
             + "WHERE _id IN (SELECT value FROM json_each(?1))"
             + (entity.sharesTable ? " AND _entity = \(code)" : "")
+    }
+
+    /// The statement that writes some properties of a row: its ID, the three system columns, and these. With
+    /// no others, so that indexes of others are not written.
+    func updateSQL(at positions: [Int]) -> String {
+        let names = positions.map { entity.properties[$0].name } + derived.own.map(\.name)
+        let assigned =
+            (["_version", "_timestamp", "_registers"] + names.map(Self.quote)).enumerated()
+            .map { "\($1) = ?\($0 + 2)" }
+        return "UPDATE \(Self.quote(entity.root)) SET \(assigned.joined(separator: ", ")) "
+            + "WHERE _id = ?1"
     }
 
     /// Whether the entity has no derived attributes.

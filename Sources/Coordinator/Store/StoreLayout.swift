@@ -51,7 +51,8 @@ enum StoreLayout {
 
     /// The tables of rows beside those of their entities. `_eclipsed` has living rows whose unique
     /// key an earlier row shows, `_eclipsedKey` their keys. `_derived` has references that point
-    /// elsewhere since a transaction of the log that did not write them; they go with it.
+    /// elsewhere since a transaction of the log that did not write them; they go with it. `_uncollected`
+    /// has links by their ends, rows with the target 0, and ranges of rows with their last one below 0.
     private static let rowTables = """
         CREATE TABLE _tombstone (
             row INTEGER PRIMARY KEY, entity INTEGER NOT NULL, registers BLOB NOT NULL) STRICT;

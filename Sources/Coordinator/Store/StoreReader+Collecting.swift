@@ -4,7 +4,9 @@ extension StoreReader {
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
     package var uncollectedCount: Int {
         get throws {
-            let statement = try database.prepared("SELECT count(*) FROM _uncollected")
+            let statement = try database.prepared(
+                "SELECT coalesce(sum(CASE WHEN target < 0 THEN 1 - target - row ELSE 1 END), 0) "
+                    + "FROM _uncollected")
             guard try statement.step() else { return 0 }
             defer { statement.reset() }
             return Int(statement.integer(0))

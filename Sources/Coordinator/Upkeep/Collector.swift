@@ -36,11 +36,16 @@ struct Collector: StorePart {
             let sequence = stable[try state.actors.dot(first).actor]
             let candidates = try candidates(
                 from: first, through: base | Int64(min(sequence, mask)), limit: left)
-            for candidate in candidates {
-                try collect(candidate, stable: stable, &result)
+            for candidate in candidates where left > 0 {
+                if let last = candidate.last {
+                    left -= try collect(
+                        candidate, through: last, limit: left, stable: stable, &result)
+                } else {
+                    try collect(candidate, stable: stable, &result)
+                    left -= 1
+                }
                 group.wroteApart = true
             }
-            left -= candidates.count
             floor = (code + 1) << ActorTable.sequenceBits
         }
         result.isDone = left > 0
@@ -53,6 +58,10 @@ struct Collector: StorePart {
         let row: RowID
         let target: RowID
         let name: String
+        let waitsFor: Int64
+
+        /// Of a range of rows its last one.
+        var last: RowID? { target.rawValue < 0 ? RowID(-target.rawValue) : nil }
     }
 
     private func firstAwaited(from floor: Int64) throws -> Int64? {
@@ -69,7 +78,7 @@ struct Collector: StorePart {
     ) throws -> [Candidate] {
         if last < first { return [] }
         let statement = try database.prepared(
-            "SELECT row, target, name FROM _uncollected WHERE waitsFor BETWEEN ?1 AND ?2 "
+            "SELECT row, target, name, waitsFor FROM _uncollected WHERE waitsFor BETWEEN ?1 AND ?2 "
                 + "ORDER BY waitsFor, row, target, name LIMIT ?3")
         statement.bind(1, first)
         statement.bind(2, last)
@@ -79,7 +88,7 @@ struct Collector: StorePart {
             found.append(
                 Candidate(
                     row: RowID(statement.integer(0)), target: RowID(statement.integer(1)),
-                    name: statement.text(2)))
+                    name: statement.text(2), waitsFor: statement.integer(3)))
         }
         return found
     }
@@ -99,6 +108,31 @@ struct Collector: StorePart {
     }
 
     // MARK: Collecting
+
+    /// Looks at rows of a range, from its first on. What does not go waits by itself from then on.
+    ///
+    /// - Returns: how many were looked at.
+    private func collect(
+        _ candidate: Candidate, through last: RowID, limit: Int, stable: VersionVector,
+        _ result: inout CollectionResult
+    ) throws -> Int {
+        let count = min(limit, Int(last.rawValue - candidate.row.rawValue) + 1)
+        let next = RowID(candidate.row.rawValue + Int64(count))
+        try wait(candidate, for: nil)
+        guard let table = tables[candidate.name] else { return count }
+        for number in candidate.row.rawValue..<next.rawValue {
+            let row = RowID(number)
+            let left = try collect(table, row, stable: stable, &result)
+            if let dot = left.last(where: { !stable.contains($0) }) {
+                try collectionList.noteUncollected(row, RowID(0), candidate.name, dot)
+            }
+        }
+        if next <= last {
+            try collectionList.noteUncollected(
+                next...last, candidate.name, try state.actors.dot(candidate.waitsFor))
+        }
+        return count
+    }
 
     private func collect(
         _ candidate: Candidate, stable: VersionVector, _ result: inout CollectionResult

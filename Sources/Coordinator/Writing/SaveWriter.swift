@@ -33,8 +33,8 @@ struct SaveWriter: StorePart {
         if let inserts = InsertPlanner(view: view).plainInserts(request.operations) {
             return try write(inserts, request)
         }
-        if let updates = try UpdatePlanner(view: view).plainUpdates(request.operations) {
-            return try write(updates, request)
+        if let changes = try PlainPlanner(view: view).plainChanges(request.operations) {
+            return try write(changes, request)
         }
         return try execute(try SavePlanner(view: view).plan(request), request)
     }
@@ -62,18 +62,26 @@ struct SaveWriter: StorePart {
         return result
     }
 
-    /// Saves updates with their changes worked out.
-    private func write(_ updates: PlainUpdates, _ request: SaveRequest) throws -> SaveResult {
+    /// Saves updates and deletes with their changes worked out.
+    private func write(_ plain: PlainChanges, _ request: SaveRequest) throws -> SaveResult {
         let seen = state.versionVector
-        let transaction = transaction(of: request, updates.shapes.shapes, updates.changes)
-        try applier.apply(try encode(transaction), isLocal: true, isPlainUpdate: true)
-        let version = RowVersion(dots: [transaction.dot])
-        let rows = updates.objects.map { objectID, unchanged in
-            SaveResult.SavedRow(objectID: objectID, version: unchanged ?? version, values: nil)
-        }
+        let transaction = transaction(of: request, plain.shapes.shapes, plain.changes)
+        try applier.apply(try encode(transaction), isLocal: true, isPlain: true)
+        let written = RowVersion(dots: [transaction.dot])
+        // Nobody asks which objects a batch request has written, but that request itself.
+        let rows = request.batch == nil ? plain.objects : []
         let result = SaveResult(
             transaction: transaction.dot, timestamp: transaction.timestamp, seen: seen,
-            token: session.token, insertedRows: [], conflicts: [], rows: rows)
+            token: session.token, insertedRows: [], conflicts: [],
+            rows: rows.map { objectID, outcome in
+                let version: RowVersion? =
+                    switch outcome {
+                    case .written: written
+                    case .unchanged(let version): version
+                    case .deleted: nil
+                    }
+                return SaveResult.SavedRow(objectID: objectID, version: version, values: nil)
+            })
         if let saveID = request.saveID {
             try saveAnswers.remember(result, to: request, under: saveID)
         }
@@ -179,7 +187,7 @@ struct SaveWriter: StorePart {
         guard shapes.allSatisfy(\.namesEachOnce) else {
             throw CoordinatorError(.malformed, "The save assigns a property of an object twice.")
         }
-        guard encoded.bytes.count <= Limits.transactionBytes,
+        guard encoded.plainSize <= Limits.transactionBytes,
             transaction.changes.count <= Transaction.Bounds.changes,
             transaction.changes.reduce(0, { $0 + $1.values.count })
                 <= Transaction.Bounds.values

@@ -54,6 +54,35 @@ struct BatchRequestTests {
         #expect(try store.coordinator.verify().isOK)
     }
 
+    @Test("Large values divide a request too")
+    func largeValues() throws {
+        var options = PersistentStoreCoordinator.Options()
+        options.bytesInBatchTransaction = 1_000
+        let store = try TestStore(options: options)
+        let text = PropertyValue.string(String(repeating: "x", count: 300))
+        let inserted = try store.coordinator.execute(
+            BatchInsertRequest("Item", objects: (0..<9).map { _ in ["q": text] }))
+        #expect(inserted.transactions == 3)
+        let updated = try store.coordinator.execute(
+            BatchUpdateRequest(
+                "Item", predicate: nil, propertiesToUpdate: ["p": text], resultType: .count))
+        #expect(updated.count == 9)
+        #expect(updated.transactions == 5)
+    }
+
+    @Test("One transaction of too many bytes is refused, however few they are where it is kept")
+    func tooLarge() throws {
+        try store.coordinator.execute(
+            BatchInsertRequest("Item", objects: (0..<300).map { ["n": .integer(Int64($0))] }))
+        var update = BatchUpdateRequest(
+            "Item", predicate: nil,
+            propertiesToUpdate: ["q": .string(String(repeating: "x", count: 1 << 20))])
+        update.options.isAtomic = true
+        let error = #expect(throws: CoordinatorError.self) { try store.coordinator.execute(update) }
+        #expect(error?.code == .limitExceeded)
+        #expect(try count("q == nil") == 300)
+    }
+
     @Test("A request that stops tells what was done, and repeated goes on from there")
     func resumes() throws {
         try store.coordinator.execute(rows(Self.count))

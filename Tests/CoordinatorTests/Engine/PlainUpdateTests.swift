@@ -1,11 +1,13 @@
-import Coordinator
+import GRDB
 import Merge
 import TestSupport
 import Testing
 
-/// Updates that are planned and applied one by one, against the same among changes of other kinds,
+@testable import Coordinator
+
+/// Updates and deletes that are planned and applied one by one, against the same among changes of other kinds,
 /// which go the long way.
-@Suite("Plain updates")
+@Suite("Plain updates and deletes")
 struct PlainUpdateTests {
     /// Two stores that are told the same, each with a node beside it that writes concurrently.
     private struct Pair {
@@ -44,11 +46,14 @@ struct PlainUpdateTests {
     }
 
     private static func model() throws -> ManagedObjectModel {
+        var weight = AttributeDescription("weight", .double)
+        weight.preservesValueInHistoryOnDeletion = true
         func attributes(_ policy: MergePolicy?) -> [AttributeDescription] {
             [
                 .init("name", .string, isOptional: false, defaultValue: .string("new")),
                 .init("size", .integer16), .init("note", .string, mergePolicy: policy),
                 .init("code", .string, validation: .init(maximum: .integer(3))),
+                weight,
             ]
         }
         return try ManagedObjectModel(entities: [
@@ -68,6 +73,7 @@ struct PlainUpdateTests {
         "size": [.integer(1), .integer(2), .null, .integer(1 << 40), .string("much")],
         "note": [.string("a"), .string("b"), .null],
         "code": [.null, .null, .string("abc"), .string("long")],
+        "weight": [.double(.nan), .double(-0.0), .null],
     ]
 
     private static func values(_ random: inout SeededGenerator) -> [String: PropertyValue] {
@@ -173,6 +179,17 @@ struct PlainUpdateTests {
                 let values = Self.values(&random)
                 let isVersioned = Bool.random(using: &random)
                 let resolves = Int.random(in: 0..<12, using: &random) == 0
+                if Int.random(in: 0..<5, using: &random) == 0 {
+                    short.append(
+                        try pair.short.deletion(
+                            pair.rows[place].short, version: isVersioned ? versions[place].0 : nil,
+                            resolves: resolves))
+                    long.append(
+                        try pair.long.deletion(
+                            pair.rows[place].long, version: isVersioned ? versions[place].1 : nil,
+                            resolves: resolves))
+                    continue
+                }
                 short.append(
                     try pair.short.change(
                         pair.rows[place].short, values,
@@ -209,6 +226,14 @@ struct PlainUpdateTests {
         #expect(
             try short.map { try pair.others[0].row($0)?.values }
                 == long.map { try pair.others[1].row($0)?.values }, "seed \(seed)")
+        for (short, long) in pair.rows {
+            #expect(
+                try registers(short, at: pair.others[0]) == registers(long, at: pair.others[1]),
+                "seed \(seed)")
+        }
+        for node in pair.others + [pair.short, pair.long] {
+            #expect(try node.coordinator.verify().isOK, "seed \(seed)")
+        }
     }
 
     @Test("A save of rising rows is done in its order, and what it leaves keeps its version")
@@ -225,6 +250,43 @@ struct PlainUpdateTests {
         #expect(versions == [written, before, written, written])
         #expect(
             try ids.map { try node.value($0, "note") } == Array(repeating: .string("1"), count: 4))
+        #expect(try node.coordinator.verify().isOK)
+    }
+
+    @Test("Deleted rows are collected by ranges, and what must wait waits by itself")
+    func ranges() throws {
+        let (node, other) = (
+            try EngineNode(try Self.model()), try EngineNode(try Self.model(), node: 2)
+        )
+        let inserted = try node.save(
+            SaveRequest(
+                operations: try (1...300).map { try node.insertion("Item", -$0, [:]) }))
+        let ids = inserted.insertedRows.map { ManagedObjectID(entityName: "Item", row: $0.row) }
+        try other.take(from: node)
+        try other.update(ids[100], ["name": .string("before")])
+        try node.update(ids[100], ["name": .string("meanwhile")])
+        try node.take(from: other)
+        let known = try node.vector
+        // Nobody who deletes has seen this one.
+        try other.update(ids[10], ["name": .string("late")])
+        try node.save(SaveRequest(operations: try ids.map { try node.deletion($0) }))
+        try node.take(from: other)
+        func lists(_ sql: String) throws -> Int? {
+            try node.coordinator.read { try Int.fetchOne($0.database, sql: sql) }
+        }
+        // Four ranges, the contested one, and the one that was written late, which is in a range as well.
+        #expect(try lists("SELECT count(*) FROM _uncollected") == 6)
+        #expect(try node.coordinator.read { try $0.uncollectedCount } == 301)
+        var stable = known
+        for entry in try node.vector.entries where entry.actor.node.rawValue == 1 {
+            stable.advance(entry.actor, to: entry.sequence)
+        }
+        var calls = 0
+        while try !node.coordinator.collect(stable: stable, limit: 50).isDone { calls += 1 }
+        #expect(calls == 6)
+        #expect(try lists("SELECT count(*) FROM _tombstone") == 1)
+        #expect(try node.coordinator.read { try $0.uncollectedCount } == 1)
+        #expect(try node.coordinator.collect(stable: try node.vector).tombstonesCollected == 1)
         #expect(try node.coordinator.verify().isOK)
     }
 }
