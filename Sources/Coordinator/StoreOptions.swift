@@ -13,6 +13,11 @@ extension PersistentStoreCoordinator {
         /// The most that rows which contexts have read may take in memory, in bytes, so that faults need
         /// not ask the store again: 32 MiB. With 0 none are kept.
         public var rowCacheBytes = 32 << 20
+        /// Whether an index finds the transactions of history by author and by entity, without reading
+        /// the others. It makes each save somewhat slower, and takes some 100 bytes for each author and
+        /// entity of a transaction. It is made at an opening that asks for it, and taken away at one that
+        /// does not. Default false.
+        public var indexesHistory = false
         /// Pages of write-ahead log after which a commit writes them back into the file: 16 MB.
         package var checkpointPages = 4_000
         /// How long the writer waits for running readers before the log can start over, in

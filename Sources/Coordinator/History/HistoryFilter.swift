@@ -103,6 +103,12 @@ package struct ResolvedHistoryFilter: Sendable {
         }
     }
 
+    /// Under what all that is wanted is in the index of history; nil where that does not help.
+    var indexName: String? {
+        filter.author.map(HistoryNames.name(ofAuthor:))
+            ?? filter.entityName.map(HistoryNames.name(ofEntity:))
+    }
+
     /// The objects of a transaction that are wanted; nil where it is not wanted.
     package func wantedObjects(
         of transaction: Transaction, _ reader: StoreReader

@@ -30,7 +30,9 @@ package struct HistoryReading: Sendable {
     ) throws {
         self.filter = filter
         self.hasChanges = hasChanges
-        place = try Self.expiring { try LogPlace(after: after, current: reader.token, reader) }
+        place = try Self.expiring {
+            try LogPlace(after: after, current: reader.token, for: filter, reader)
+        }
     }
 
     /// Reads one page of the log, and gives what is wanted of it, oldest first; an empty answer need not be

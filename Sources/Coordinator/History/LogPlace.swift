@@ -10,22 +10,27 @@ package struct LogPlace: Sendable {
     private let known: VersionVector
     /// Whether it begins where the log does, wherever that is by now.
     private var isAtBeginning: Bool
+    /// Under what those that are wanted are in the index of history; nil where all are wanted.
+    private let name: String?
 
     /// Begins after a token of this node or another, or at the log's beginning.
     ///
     /// The vector alone says what a token has seen: see ``StoreReader/position(seen:)``.
     ///
+    /// - Parameter filter: where the index of history serves it, it passes by what cannot be wanted.
     /// - Throws: ``CoordinatorError``: `queryGenerationExpired` where some of what comes after the
     ///   token was purged, or it names an incarnation that this store knows nothing of: see
     ///   ``HTTPServices/known(_:)``.
     package init(
-        after: QueryGenerationToken?, current: QueryGenerationToken, _ reader: StoreReader
+        after: QueryGenerationToken?, current: QueryGenerationToken,
+        for filter: ResolvedHistoryFilter? = nil, _ reader: StoreReader
     ) throws {
         // A purged beginning counts as seen, or the next page would miss it.
         let beginnings = try reader.beginnings()
         let after = after?.completed(by: beginnings)
         known = try after?.versionVector ?? reader.purgedVector
         isAtBeginning = after == nil
+        name = filter?.indexName
         guard after?.isWhole ?? true,
             let position = after == nil ? 0 : try reader.position(seen: known)
         else {
@@ -56,6 +61,9 @@ package struct LogPlace: Sendable {
     mutating func advanceByPlaces(
         _ reader: StoreReader, limit: Int, bytes: Int
     ) throws -> [(logged: LoggedTransaction, token: QueryGenerationToken)] {
+        if let name, try reader.hasHistoryIndex() {
+            return try advanceByIndex(name, reader, limit: limit, bytes: bytes)
+        }
         let page = try reader.history(
             afterPosition: token.position, limit: limit, byteLimit: bytes)
         reachedEnd = page.isEmpty
@@ -74,6 +82,38 @@ package struct LogPlace: Sendable {
                 store: token.store, generation: logged.generation, position: logged.position,
                 versionVector: vector, beginnings: beginnings)
             if !known.contains(logged.encoded.dot) { result.append((logged, token)) }
+        }
+        return result
+    }
+
+    private mutating func advanceByIndex(
+        _ name: String, _ reader: StoreReader, limit: Int, bytes: Int
+    ) throws -> [(logged: LoggedTransaction, token: QueryGenerationToken)] {
+        let page = try reader.history(
+            afterPosition: token.position, limit: limit, byteLimit: bytes, named: name)
+        let (end, beginnings) = (try reader.token, try reader.beginnings())
+        // What is passed by may have been purged as well.
+        if !isAtBeginning, try reader.position(seen: token.versionVector) == nil {
+            throw Self.expired
+        }
+        reachedEnd = page.isEmpty
+        isAtBeginning = false
+        let search = LogSearch(database: reader.database, actors: try reader.actors())
+        var result: [(logged: LoggedTransaction, token: QueryGenerationToken)] = []
+        for logged in page {
+            token = QueryGenerationToken(
+                store: token.store, generation: logged.generation, position: logged.position,
+                versionVector: try search.vector(
+                    upTo: logged.position, from: token.versionVector, at: token.position,
+                    own: end.versionVector), beginnings: beginnings)
+            if !known.contains(logged.encoded.dot) { result.append((logged, token)) }
+        }
+        if page.isEmpty, end.position > token.position {
+            var vector = token.versionVector
+            vector.join(end.versionVector)
+            token = QueryGenerationToken(
+                store: token.store, generation: end.generation, position: end.position,
+                versionVector: vector, beginnings: beginnings)
         }
         return result
     }

@@ -111,7 +111,7 @@ enum StoreConnection {
                     database, path: pool.path, model: model, cluster: cluster, node: node,
                     environment: environment,
                     minimumIncarnation: options.minimumIncarnation, migration: options.migration,
-                    files: options.files)
+                    files: options.files, indexesHistory: options.indexesHistory)
             } catch {
                 let code = CoordinatorError(mapping: error).code
                 if ![.inputOutput, .storeDamaged].contains(code) {

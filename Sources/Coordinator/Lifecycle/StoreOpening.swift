@@ -10,11 +10,12 @@ enum StoreOpening {
     ///   - minimumIncarnation: the new one is later than this too.
     ///   - migration: what is done where the store was written with another model.
     ///   - files: where the side file is that names the last incarnation.
+    ///   - indexesHistory: whether history is to have an index.
     /// - Throws: ``CoordinatorError`` that says what is wrong with the file.
     static func open(
         _ database: Database, path: String, model: ManagedObjectModel, cluster: String,
         node: NodeID, environment: StoreSession.Environment, minimumIncarnation: UInt64,
-        migration: ModelMigration, files: any StoreFiles
+        migration: ModelMigration, files: any StoreFiles, indexesHistory: Bool = false
     ) throws -> StoreEngine {
         let isNew = try isEmpty(database)
         // The check reads the whole file once: an idle node shall not keep it in its cache.
@@ -39,6 +40,7 @@ enum StoreOpening {
                     outdated: outdated, isNew: isNew,
                     minimumIncarnation: minimumIncarnation, beside: beside,
                     announce: { try $0.write(path, files) }))
+            try HistoryIndex(session: engine.session).adopt(isWanted: indexesHistory)
             try database.prepared("COMMIT").run()
         } catch {
             try? database.execute(sql: "ROLLBACK")

@@ -59,6 +59,7 @@ extension TransactionLog {
             statement.bindNull(5)
         }
         try statement.run()
+        try HistoryIndex(session: session).append(derived: table.entity.name, at: position)
     }
 }
 

@@ -58,6 +58,7 @@ struct TransactionLog: StorePart {
         group.transactions.append(encoded)
         try orphanStore.forgetOrphan(transaction.dot)
         try saveAnswers.rebuildAnswer(to: transaction, at: state.position)
+        try HistoryIndex(session: session).append(transaction)
     }
 
     /// A transaction of the log; nil where it is not there.

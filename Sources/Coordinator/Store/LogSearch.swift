@@ -26,6 +26,44 @@ struct LogSearch {
         return first - 1
     }
 
+    /// How far apart two places of the log may be for all between them to be looked at.
+    private static let scanned: UInt64 = 1_000
+
+    /// What the log has up to a position.
+    ///
+    /// - Parameters:
+    ///   - known: what it has up to an earlier one, and perhaps more.
+    ///   - start: that position.
+    ///   - own: what the store has applied.
+    func vector(
+        upTo position: UInt64, from known: VersionVector, at start: UInt64, own: VersionVector
+    ) throws -> VersionVector {
+        var vector = known
+        guard position - start > Self.scanned else {
+            let statement = try database.prepared(
+                "SELECT max(dot) FROM _transaction WHERE position > ?1 AND position <= ?2 "
+                    + "GROUP BY dot >> \(ActorTable.sequenceBits)")
+            statement.bind(1, Int64(bitPattern: start))
+            statement.bind(2, Int64(bitPattern: position))
+            defer { statement.reset() }
+            while try statement.step() {
+                vector.advance(to: try actors.dot(statement.integer(0)))
+            }
+            return vector
+        }
+        for entry in own.entries {
+            // An actor's transactions are in the log in their order. What is not there was purged.
+            var (low, high) = (vector[entry.actor], entry.sequence)
+            while low < high {
+                let middle = high - (high - low) / 2
+                let found = try self.position(of: Dot(actor: entry.actor, sequence: middle)) ?? 0
+                if found <= position { low = middle } else { high = middle - 1 }
+            }
+            vector.advance(entry.actor, to: low)
+        }
+        return vector
+    }
+
     private func position(of dot: Dot) throws -> UInt64? {
         let statement = try database.prepared("SELECT position FROM _transaction WHERE dot = ?1")
         statement.bind(1, actors.integer(dot))

@@ -18,10 +18,11 @@ extension StoreReader {
     ///   - position: 0 for the beginning.
     ///   - limit: the most transactions, at least 1.
     ///   - byteLimit: reading stops once so many bytes are read; the first is always read.
+    ///   - name: of those that are wanted in the index of history, which must be there; nil for all.
     /// - Throws: ``CoordinatorError``: `storeDamaged` where a checksum does not match,
     ///   `historyTokenExpired` where what comes after the position was purged.
     package func history(
-        afterPosition position: UInt64, limit: Int, byteLimit: Int = .max
+        afterPosition position: UInt64, limit: Int, byteLimit: Int = .max, named name: String? = nil
     ) throws -> [LoggedTransaction] {
         if position > 0 {
             let first = try database.prepared("SELECT min(position) FROM _transaction")
@@ -36,12 +37,19 @@ extension StoreReader {
             }
         }
         let statement = try database.prepared(
-            """
-            SELECT position, generation, checksum, bytes FROM _transaction
-            WHERE position > ?1 ORDER BY position LIMIT ?2
-            """)
+            name == nil
+                ? """
+                SELECT position, generation, checksum, bytes FROM _transaction
+                WHERE position > ?1 ORDER BY position LIMIT ?2
+                """
+                : """
+                SELECT t.position, t.generation, t.checksum, t.bytes
+                FROM _historyIndex i CROSS JOIN _transaction t ON t.position = i.position
+                WHERE i.name = ?3 AND i.position > ?1 ORDER BY i.position LIMIT ?2
+                """)
         statement.bind(1, Int64(bitPattern: position))
         statement.bind(2, limit)
+        if let name { statement.bind(3, name) }
         defer { statement.reset() }
         // A consumer that follows the log mostly finds nothing new: then they are not looked at.
         var known: Beginnings?

@@ -62,6 +62,9 @@ final class StoreSession {
     /// Knowledge that lasts while rows are written.
     var scratch = ApplyScratch()
 
+    /// What the index of history is kept by; nil where none is kept.
+    var historyNames: HistoryNames?
+
     /// The to-ones that lead to each hierarchy, by its root; in order of the entities' names.
     private let referrers: [String: [(table: EntityTable, position: Int)]]
 

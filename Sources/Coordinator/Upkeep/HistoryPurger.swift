@@ -166,7 +166,9 @@ struct HistoryPurger: StorePart {
         look.reset()
         let records = try dropRecords(closedBefore: generation, limit: PurgeStep.rows)
         if answers + values + derived > 0 { group.wroteApart = true }
-        return [answers, records, derived].allSatisfy { $0 < PurgeStep.rows }
+        let isIndexDone = try HistoryIndex(session: session).purge(
+            before: first, limit: PurgeStep.rows)
+        return isIndexDone && [answers, records, derived].allSatisfy { $0 < PurgeStep.rows }
     }
 
     /// Deletes closed conflicts, those first that closed first.

@@ -40,7 +40,9 @@ extension PersistentStoreCoordinator {
             if recomputed != digest, logDamages.isEmpty {
                 differences += try reader.rowsUnlikeTheLog(limit: 100)
             }
-            let holes = try reader.holesOfTheLog(in: token.versionVector)
+            let holes =
+                try reader.holesOfTheLog(in: token.versionVector)
+                + reader.gapsOfTheHistoryIndex(limit: 100)
             differences += holes
             let hidden = try reader.damagesOfWhatIsHidden(limit: 100)
             differences += hidden

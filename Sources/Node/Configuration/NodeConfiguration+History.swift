@@ -7,10 +7,10 @@ internal import Coordinator
 extension NodeConfiguration {
     static func readHistory(
         _ group: Setting?, journal: Setting?, file: String, outside: SettingsReader.Outside
-    ) throws(NodeError) -> HistoryLimits {
+    ) throws(NodeError) -> (limits: HistoryLimits, isIndexed: Bool) {
         var limits = HistoryLimits()
         let history = try SettingsReader(
-            group, path: "history", origin: file, known: ["keep", "maximumBytes"],
+            group, path: "history", origin: file, known: ["keep", "maximumBytes", "index"],
             outside: outside)
         if let keep = try history.optional("keep") {
             limits.keepMilliseconds = try keep.parsed(
@@ -24,7 +24,7 @@ extension NodeConfiguration {
         if let maximum = try records.optional("maximumRecords") {
             limits.maximumRecords = try maximum.integer(0...100_000_000)
         }
-        return limits
+        return (limits, try history.optional("index")?.boolean() ?? false)
     }
 
     /// Reads `30d`, `12h`, `90m` or `45s`; nil for anything else.

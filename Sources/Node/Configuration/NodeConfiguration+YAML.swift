@@ -71,7 +71,7 @@ extension NodeConfiguration {
                     "is where http.listen is; give it a port of its own")
             }
         }
-        configuration.history = try readHistory(
+        (configuration.history, configuration.indexesHistory) = try readHistory(
             top.group("history"), journal: top.group("journal"), file: file, outside: outside)
         return configuration
     }
@@ -160,7 +160,7 @@ extension NodeConfiguration {
             "mesh.publish", "mesh.exchange", "mesh.source", "mesh.secretKeyFile", "mesh.insecure",
             "mesh.peers", "mesh.advertise.publish", "mesh.advertise.exchange",
             "mesh.transferBytesPerSecond",
-            "history.keep", "history.maximumBytes", "journal.maximumRecords",
+            "history.keep", "history.maximumBytes", "history.index", "journal.maximumRecords",
         ]
         let known = (keys + ["cluster", "node", "store", "model"]).map(SettingsReader.variable)
         let beginnings = ["HTTP", "MESH", "HISTORY", "JOURNAL", "CLUSTER", "STORE", "MODEL"].map {

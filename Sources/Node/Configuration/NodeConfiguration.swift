@@ -115,6 +115,8 @@ public struct NodeConfiguration: Hashable, Sendable {
     public var mesh: Mesh?
     /// How much history and how many closed conflicts are kept.
     public var history = HistoryLimits()
+    /// Whether history has an index by author and entity.
+    public var indexesHistory = false
 
     /// Describes a node by itself.
     public init(cluster: String, node: NodeID, store: String, model: String) {

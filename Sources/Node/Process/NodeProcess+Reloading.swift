@@ -187,7 +187,9 @@ actor NodeReloader {
             result.append("http.slowClientSeconds")
         }
         if new.http.insecure != current.http.insecure { result.append("http.insecure") }
-        if new.history != current.history { result.append("history and journal") }
+        if new.history != current.history || new.indexesHistory != current.indexesHistory {
+            result.append("history and journal")
+        }
         if new.mesh?.publish != current.mesh?.publish { result.append("mesh.publish") }
         if new.mesh?.exchange != current.mesh?.exchange { result.append("mesh.exchange") }
         if new.mesh?.advertisePublish != current.mesh?.advertisePublish

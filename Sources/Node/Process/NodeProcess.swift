@@ -352,6 +352,7 @@ public struct NodeProcess: Sendable {
         try configuration.prepareStore()
         var options = PersistentStoreCoordinator.Options()
         options.minimumIncarnation = run.minimumIncarnation
+        options.indexesHistory = configuration.indexesHistory
         // In a mesh others may have migrated already, and rows of theirs come with the same keys.
         options.migration =
             configuration.mesh == nil ? .inferred : .inferredGroupingDuplicates

@@ -75,6 +75,7 @@ final class Machine {
         options.worksAlone = true
         options.objectsInBatchTransaction = 3
         options.joinsAlways = settings.joinsAlways
+        options.indexesHistory = number.isMultiple(of: 2)
         return options
     }
 

@@ -37,7 +37,7 @@ struct ChangesResource: Sendable {
         let known = try await services.known(after)
         let place = try await services.read { reader in
             let current = try reader.token
-            return try LogPlace(after: known ?? current, current: current, reader)
+            return try LogPlace(after: known ?? current, current: current, for: filter, reader)
         }
         let services = services
         let isStillAllowed = request.isStillAllowed

@@ -27,7 +27,8 @@ struct HistoryResource: Sendable {
             try await services.read { reader in
                 let current = try reader.token
                 let entities = ReferencedEntities(reader, renderer.renderer.model)
-                var place = try LogPlace(after: after, current: current, reader)
+                var place = try LogPlace(
+                    after: after, current: current, for: filter, reader)
                 var transactions: [JSONValue] = []
                 var bytes = 0
                 while transactions.count < limit, bytes < Limits.bytes, !place.reachedEnd {
