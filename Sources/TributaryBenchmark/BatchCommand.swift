@@ -196,7 +196,7 @@ struct BatchCommand: Measurement {
         var outcome = Outcome(seconds: 0, peakBytes: 0, logBytes: 0, longest: 0, late: 0)
         if work.isBare {
             let bare = try BareLoop(path: file)
-            outcome.peakBytes = try Self.peak {
+            outcome.peakBytes = try Memory.peak {
                 outcome.seconds = try Clocks.measure { try doBare(work, bare) }.wall
             }
             return outcome
@@ -204,7 +204,7 @@ struct BatchCommand: Measurement {
         let store = try SampleData.openStore(at: file)
         let coordinator = store.coordinator
         let before = try Self.logBytes(coordinator)
-        outcome.peakBytes = try Self.peak {
+        outcome.peakBytes = try Memory.peak {
             outcome.seconds = try Clocks.measure { try doStored(work, store) }.wall
         }
         outcome.logBytes = try Self.logBytes(coordinator) - before
@@ -280,20 +280,5 @@ struct BatchCommand: Measurement {
 
     private static func logBytes(_ coordinator: PersistentStoreCoordinator) throws -> Double {
         Double(try coordinator.historyStatus().bytes)
-    }
-
-    /// The most memory that is used within a closure, beyond what was used before it.
-    private static func peak(_ body: () throws -> Void) throws -> Double {
-        let before = kilobytes("VmRSS:")
-        // The kernel's mark begins again.
-        try? Data("5".utf8).write(to: URL(fileURLWithPath: "/proc/self/clear_refs"))
-        try body()
-        return max(1, kilobytes("VmHWM:") - before) * 1024
-    }
-
-    private static func kilobytes(_ name: String) -> Double {
-        let text = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
-        let line = text.split(separator: "\n").first { $0.hasPrefix(name) }
-        return line?.split(separator: " ").compactMap { Double($0) }.first ?? 0
     }
 }

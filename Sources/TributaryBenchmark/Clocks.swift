@@ -22,6 +22,14 @@ enum Clocks {
         return Duration(wall: seconds() - start, processor: processorSeconds() - processor)
     }
 
+    /// How long asynchronous work takes.
+    static func measure(_ body: () async throws -> Void) async rethrows -> Duration {
+        let processor = processorSeconds()
+        let start = seconds()
+        try await body()
+        return Duration(wall: seconds() - start, processor: processorSeconds() - processor)
+    }
+
     /// Time passed and time worked, in seconds.
     struct Duration {
         var wall: Double

@@ -70,7 +70,8 @@ enum SampleData {
 
     /// Opens or makes a store, of the model of all benchmarks or another that has its entity.
     static func openStore(
-        at path: String, node: Int = 1, readers: Int = 4, model: ManagedObjectModel? = nil
+        at path: String, node: Int = 1, readers: Int = 4, model: ManagedObjectModel? = nil,
+        indexesHistory: Bool = false
     ) throws -> Store {
         let model = try model ?? self.model()
         guard let node = NodeID(Int64(node)), let entity = model.entity(named: entityName) else {
@@ -78,6 +79,7 @@ enum SampleData {
         }
         var options = PersistentStoreCoordinator.Options()
         options.readers = readers
+        options.indexesHistory = indexesHistory
         return (
             try PersistentStoreCoordinator(
                 storeAt: path, model: model, cluster: "benchmark", node: node, options: options),

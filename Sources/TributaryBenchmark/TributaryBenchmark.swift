@@ -14,7 +14,8 @@ struct TributaryBenchmark: AsyncParsableCommand {
             InsertCommand.self, SaversCommand.self, HTTPCommand.self, LatencyCommand.self,
             CatchUpCommand.self, HealCommand.self, TransferCommand.self, GrowthCommand.self,
             IncarnationsCommand.self, IdleCommand.self, BulkCommand.self, ScaleCommand.self,
-            FetchCommand.self, ContextsCommand.self, BatchCommand.self, PeersCommand.self,
+            FetchCommand.self, ContextsCommand.self, BatchCommand.self, HistoryCommand.self,
+            PeersCommand.self,
             AllCommand.self,
         ])
 }
