@@ -47,7 +47,7 @@ struct BatchRun {
         options = request.options
         batch = try ResolvedBatch(request.batch, coordinator)
         result = BatchResult(request.resultType)
-        fingerprint = batch.fingerprint
+        fingerprint = batch.fingerprint(isAtomic: options.isAtomic)
         if let saveID = options.saveID {
             guard (1...Self.saveIDBytes).contains(saveID.utf8.count) else {
                 throw CoordinatorError(
@@ -172,7 +172,8 @@ struct BatchRun {
         let bytes = options.isAtomic ? Int.max : coordinator.options.bytesInBatchTransaction
         guard let (given, isLast) = try rows?.next(atMost: limit, bytes: bytes) else { return nil }
         isOver = isLast
-        if given.isEmpty { return nil }
+        // That nothing was to be done is remembered too.
+        if given.isEmpty, options.saveID == nil { return nil }
         let written = WrittenObjects(isKept: false)
         var request = frame()
         request.mergePolicy = .mergeByPropertyObjectTrump
@@ -188,7 +189,7 @@ struct BatchRun {
             1, coordinator.options.bytesInBatchTransaction / max(1, batch.memoryOfValues))
         let end = min(
             chosen.count, place + min(coordinator.options.objectsInBatchTransaction, fitting))
-        if !options.isAtomic, place == end { return nil }
+        if !options.isAtomic, place == end, options.saveID == nil { return nil }
         let rows = chosen[place..<end]
         place = end
         isOver = end == chosen.count

@@ -158,10 +158,12 @@ extension ResolvedBatch {
         return transaction.changes.count { isMeant[$0.shape] }
     }
 
-    /// What tells the request from others under its save ID; of an insert that is its entity alone.
-    var fingerprint: [UInt8] {
+    /// What tells the request from others under its save ID; of an insert that is its entity, and whether it
+    /// is atomic.
+    func fingerprint(isAtomic: Bool) -> [UInt8] {
         var writer = CBORWriter(capacity: 256)
         writer.write(entity.name)
+        writer.write(isAtomic)
         switch action {
         case .insert: writer.write("insert")
         case .delete: writer.write("delete")

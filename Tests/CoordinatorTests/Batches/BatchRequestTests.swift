@@ -240,6 +240,29 @@ struct BatchRequestTests {
         try store.coordinator.read { try $0.history(afterPosition: 0, limit: 100).count }
     }
 
+    @Test("A request that found nothing has been done, and one of another kind is another")
+    func nothing() throws {
+        var delete = BatchDeleteRequest(
+            fetchRequest: try store.request("Item", where: "p == 'a'"), resultType: .count,
+            options: BatchOptions(saveID: "none"))
+        #expect(try store.coordinator.execute(delete).count == 0)
+        try store.insert("Item", ["p": "a"])
+        let again = try store.coordinator.execute(delete)
+        #expect(again.count == 0)
+        #expect(again.transactions == 0)
+        #expect(try count() == 1)
+        let empty = BatchInsertRequest(
+            "Item", objects: [], options: BatchOptions(saveID: "empty"))
+        try store.coordinator.execute(empty)
+        let other = BatchInsertRequest(
+            "Item", objects: [["p": .null]], options: BatchOptions(saveID: "empty"))
+        #expect(try store.coordinator.execute(other).transactions == 0)
+        #expect(try count() == 1)
+        delete.options.isAtomic = true
+        let error = #expect(throws: CoordinatorError.self) { try store.coordinator.execute(delete) }
+        #expect(error?.code == .saveIDReused)
+    }
+
     @Test("Objects of heirs are updated too, or left out")
     func heirs() throws {
         let store = try TestStore(
