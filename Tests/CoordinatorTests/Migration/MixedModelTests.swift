@@ -195,6 +195,31 @@ import Testing
         try exchange(nodes[0], nodes[1])
     }
 
+    @Test("What history keeps of a deleted object is nobody's value in another model")
+    func tombstones() throws {
+        func model(_ names: [String]) throws -> ManagedObjectModel {
+            try MigrationModels.model(
+                MigrationModels.person(
+                    attributes: names.map { name in
+                        var attribute = AttributeDescription(name, .string)
+                        attribute.preservesValueInHistoryOnDeletion = true
+                        return attribute
+                    }))
+        }
+        let nodes = try (1...2).map { try EngineNode(try model(["name", "age"]), node: $0) }
+        let person = try nodes[1].insert("Person", ["name": .string("x"), "age": .string("7")])
+        try nodes[0].take(from: nodes[1])
+        try nodes[0].migrate(to: try model(["name"]))
+        try nodes[1].delete(person)
+        try nodes[0].take(from: nodes[1])
+        #expect(try nodes[0].row(person) == nil)
+        #expect(try nodes[0].coordinator.read { try $0.parkedValues() }.isEmpty)
+        let history = try nodes[0].coordinator.execute(
+            PersistentHistoryChangeRequest.fetchHistory(after: nil))
+        let kept = history.transactions?.last?.changes?.first?.tombstone
+        #expect(kept == ["name": .string("x")])
+    }
+
     @Test("What was taken away cannot come back, and its values stay in the log, parked")
     func takenAway() throws {
         let first = try MigrationModels.first()

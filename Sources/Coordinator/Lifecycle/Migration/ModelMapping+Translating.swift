@@ -84,12 +84,15 @@ extension ModelMapping {
             for (index, (name, value)) in zip(shape.assigned + shape.carried, change.values)
                 .enumerated()
             {
+                // What history keeps of a deleted object is nobody's value.
+                let isKept = change.kind == .delete
                 guard let here = entity.names[name] else {
-                    park(shape.entity, name)
+                    if !isKept { park(shape.entity, name) }
                     continue
                 }
                 let position = entity.target.position(of: here)
-                let standIn = value.isNull ? position.flatMap { entity.substitutes[$0] } : nil
+                let standIn =
+                    value.isNull && !isKept ? position.flatMap { entity.substitutes[$0] } : nil
                 if isUntold ? !value.isNull : index < shape.assigned.count {
                     assigned.append((here, standIn ?? value))
                 } else {
