@@ -92,6 +92,8 @@ struct HTTPError: Error {
             if !error.failures.isEmpty {
                 details["failures"] = .array(error.failures.map(renderer.failure))
             }
+        case let error as NodeError where error.code == .stopped:
+            self.init(503, error.code.description, error.message)
         case let error as PredicateError:
             self.init(
                 400, CoordinatorError.Code.invalidPredicate.rawValue, "\(error)",

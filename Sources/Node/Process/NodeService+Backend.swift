@@ -141,9 +141,9 @@ extension NodeService: NodeBackend {
     /// Each waits no longer than two seconds by itself. Others may go through meanwhile (in a new
     /// store those without a save ID), and then these are not the first two any more in which saves
     /// are refused.
-    func saveOnceVouched(
-        _ save: @Sendable (PersistentStoreCoordinator) async throws -> SaveResult
-    ) async throws -> SaveResult {
+    func saveOnceVouched<Outcome>(
+        _ save: @Sendable (PersistentStoreCoordinator) async throws -> Outcome
+    ) async throws -> Outcome {
         var refusedSince: UInt64?
         while true {
             do {
@@ -172,19 +172,22 @@ extension NodeService: NodeBackend {
         try refuseUnknownRepeat(request.options.saveID)
         let last = Mutex(MonotonicClock.microseconds)
         do {
-            return try await coordinator.execute(
-                request, author: author, contextName: contextName
-            ) { [counters, weak self] done in
-                let now = MonotonicClock.microseconds
-                let begun = last.withLock { last in
-                    defer { last = now }
-                    return last
+            return try await saveOnceVouched { [counters] coordinator in
+                try await coordinator.execute(
+                    request, author: author, contextName: contextName
+                ) { [weak self] done in
+                    let now = MonotonicClock.microseconds
+                    let begun = last.withLock { last in
+                        defer { last = now }
+                        return last
+                    }
+                    counters.countSave(seconds: Double(now - begun) / 1_000_000)
+                    if self?.isStopping ?? true {
+                        throw NodeError(
+                            .stopped, "This node is stopping; repeat it when it is back")
+                    }
+                    try progress(done)
                 }
-                counters.countSave(seconds: Double(now - begun) / 1_000_000)
-                if self?.isStopping ?? true {
-                    throw NodeError(.stopped, "This node is stopping; repeat it when it is back")
-                }
-                try progress(done)
             }
         } catch {
             counters.countFailedSave()

@@ -59,6 +59,7 @@ struct ChangesResource: Sendable {
         try await write(ByteBuffer(string: ": following\n\n"))
         var place = first
         var lastWrite = ContinuousClock.now
+        var told = place.token.versionVector
         var iterator = wakes.makeAsyncIterator()
         while isStillAllowed() {
             let from = place
@@ -67,12 +68,18 @@ struct ChangesResource: Sendable {
             }
             place = reached
             if !events.isEmpty {
+                told = place.token.versionVector
                 try await write(ByteBuffer(bytes: events))
                 lastWrite = .now
                 continue
             }
             if ContinuousClock.now - lastWrite >= Limits.heartbeat {
-                try await write(ByteBuffer(string: ": still here\n\n"))
+                // The place goes on though nothing is wanted: without it a client that comes back would
+                // read all of that once more, or find it purged. An ID alone is no event.
+                let isSame = place.token.versionVector == told
+                told = place.token.versionVector
+                let id = isSame ? "" : "id: \(place.token.text)\n"
+                try await write(ByteBuffer(string: "\(id): still here\n\n"))
                 lastWrite = .now
             }
             if !place.reachedEnd { continue }
