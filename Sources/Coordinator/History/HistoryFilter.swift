@@ -115,8 +115,6 @@ package struct ResolvedHistoryFilter: Sendable {
     ) throws -> WantedObjects? {
         if filter.isEmpty { return .all }
         guard mayWant(transaction) else { return nil }
-        let needsChanges =
-            filter.entityName != nil || filter.property != nil || filter.predicate != nil
         guard needsChanges else { return .all }
         let own = reader.catalog.asOwn(transaction)
         guard let wanted = try wanted(own, try HistoryChanges(reader).changes(of: own)) else {
@@ -124,6 +122,11 @@ package struct ResolvedHistoryFilter: Sendable {
         }
         if entities == nil, filter.property == nil { return .all }
         return .some(Set(wanted.map(\.changedObjectID.row)))
+    }
+
+    /// Whether it takes a transaction's changes to tell whether it is wanted.
+    var needsChanges: Bool {
+        filter.entityName != nil || filter.property != nil || filter.predicate != nil
     }
 
     /// Whether a transaction may be wanted, as far as it tells without its changes.

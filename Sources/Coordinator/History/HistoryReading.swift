@@ -51,6 +51,11 @@ package struct HistoryReading: Sendable {
         for (logged, token) in page {
             let transaction = reader.catalog.asOwn(logged.encoded.transaction)
             guard filter.mayWant(transaction) else { continue }
+            if !hasChanges, !filter.needsChanges {
+                result.append(
+                    PersistentHistoryTransaction(logged, transaction, token: token, changes: nil))
+                continue
+            }
             let changes = try HistoryChanges(reader).changes(of: transaction)
             guard let wanted = try filter.wanted(transaction, changes) else { continue }
             result.append(
@@ -113,7 +118,13 @@ struct HistoryChanges {
                 return
             }
             let known = result[place]
-            guard known.changeType == .update, kind == .update else { return }
+            guard known.changeType == .update else { return }
+            guard kind == .update else {
+                result[place] = PersistentHistoryChange(
+                    changedObjectID: id, changeType: kind, updatedProperties: [],
+                    tombstone: tombstone, isDerived: false)
+                return
+            }
             result[place] = PersistentHistoryChange(
                 changedObjectID: known.changedObjectID, changeType: .update,
                 updatedProperties: known.updatedProperties.union(properties), tombstone: nil,

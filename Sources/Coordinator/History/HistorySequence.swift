@@ -66,6 +66,11 @@ public struct HistorySequence: AsyncSequence, Sendable {
         var commits: CommitSequence.AsyncIterator
         var reading: HistoryReading?
         var waiting: [PersistentHistoryTransaction] = []
+        var given: QueryGenerationToken?
+
+        /// The place up to which all that is wanted was given; nil before there was anything. Where the
+        /// filter lets little through it is far beyond the last transaction's token, so keep this one.
+        public var lastToken: QueryGenerationToken? { given ?? token }
 
         /// The next transaction, as soon as there is one; nil at the end.
         ///
@@ -89,10 +94,13 @@ public struct HistorySequence: AsyncSequence, Sendable {
                 }
                 reading = read
                 waiting = page.reversed()
+                if waiting.isEmpty { given = read.token }
                 guard waiting.isEmpty, read.reachedEnd else { continue }
                 guard try await commits.next() != nil else { return nil }
             }
-            return waiting.popLast()
+            let next = waiting.popLast()
+            given = waiting.isEmpty ? reading?.token : next?.token
+            return next
         }
     }
 }

@@ -351,11 +351,28 @@ import Testing
         let second = try await iterator.next()
         try await next
         #expect(second?.transactionNumber == 4)
+        #expect(iterator.lastToken == second?.token)
         let token = try #require(first?.token)
         var resumed = coordinator.history(after: token, HistoryFilter(author: "ann"))
             .makeAsyncIterator()
         #expect(try await resumed.next() == second)
         coordinator.close()
         #expect(try await resumed.next() == nil)
+    }
+
+    @Test("A sequence that lets little through tells how far it has read")
+    func readPlace() async throws {
+        for number in 1...30 {
+            try save(as: number == 21 ? "ann" : "bob") { $0.insert("Item", ["p": "b"]) }
+        }
+        var iterator = store.coordinator.history(after: nil, HistoryFilter(author: "ann"))
+            .makeAsyncIterator()
+        #expect(iterator.lastToken == nil)
+        let found = try #require(try await iterator.next())
+        #expect(found.token.position == 21)
+        // The page of the log that it was in is read to its end.
+        let place = try #require(iterator.lastToken)
+        #expect(place.position == 24)
+        #expect(try transactions(after: place).count == 6)
     }
 }
