@@ -1,4 +1,3 @@
-import GRDB
 import Merge
 
 /// The names under which transactions are found in the index of history.
@@ -43,9 +42,9 @@ struct HistoryNames: Sendable {
 /// The index of history: which transactions of the log have an author or an entity.
 ///
 /// `_historyIndex` has positions by names, in the order of the log; `_historyIndexed` one row, with the last
-/// position that is in it. It is of use where that is the log's last: whoever appends without it, or puts
-/// another log in the place, leaves it behind, and the next opening makes it anew. A name that it has too
-/// much costs a look at a transaction; none may be missing.
+/// position that is in it. It is of use where that is the log's last. A program that appends without it,
+/// or puts another log in the place, leaves it behind, and the next opening makes a new one. A name that
+/// it has too much costs a look at a transaction; none may be missing.
 struct HistoryIndex: StorePart {
     let session: StoreSession
 
