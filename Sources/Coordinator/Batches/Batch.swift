@@ -122,14 +122,7 @@ struct ResolvedBatch: Sendable {
                         ? "\(entity.name).\(name) is kept at its other side: change the objects there."
                         : "\(entity.name) has no stored property \(name).")
             }
-            let property = entity.properties[position]
-            let fits =
-                switch (property.content, value) {
-                case (_, .null), (.toOne, .reference): true
-                case (.toOne, _): false
-                case (.attribute(let type), _): Validation.fits(value, type: type)
-                }
-            guard fits else {
+            guard fits(value, entity.properties[position].content) else {
                 throw CoordinatorError(
                     .validationFailed, "A value does not fit.",
                     failures: [
@@ -139,6 +132,34 @@ struct ResolvedBatch: Sendable {
                     ])
             }
             return (position, value)
+        }
+    }
+
+    /// Values of the same properties as another row's, in its order; nil where they are others, or do not
+    /// fit.
+    static func values(
+        _ row: [String: PropertyValue], of entity: ManagedObjectModel.Entity,
+        like form: [(name: String, position: Int)]
+    ) -> [(position: Int, value: PropertyValue)]? {
+        guard row.count == form.count else { return nil }
+        var values: [(position: Int, value: PropertyValue)] = []
+        values.reserveCapacity(form.count)
+        for (name, position) in form {
+            guard let value = row[name], fits(value, entity.properties[position].content) else {
+                return nil
+            }
+            values.append((position, value))
+        }
+        return values
+    }
+
+    private static func fits(
+        _ value: PropertyValue, _ content: ManagedObjectModel.Property.Content
+    ) -> Bool {
+        switch (content, value) {
+        case (_, .null), (.toOne, .reference): true
+        case (.toOne, _): false
+        case (.attribute(let type), _): Validation.fits(value, type: type)
         }
     }
 }

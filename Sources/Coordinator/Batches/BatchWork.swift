@@ -141,10 +141,18 @@ extension ResolvedBatch {
     func inserts(
         _ rows: [[String: PropertyValue]], _ options: BatchOptions, _ written: WrittenObjects
     ) throws -> [SaveOperation] {
+        // Rows mostly have the same properties, so that they are sorted once.
+        var form: [(name: String, position: Int)] = []
         let operations = try rows.enumerated().map { place, row in
-            SaveOperation(
+            var values = Self.values(row, of: entity, like: form)
+            if values == nil {
+                let sorted = try Self.values(row, of: entity)
+                form = sorted.map { (entity.properties[$0.position].name, $0.position) }
+                values = sorted
+            }
+            return SaveOperation(
                 kind: .insert, entity: entity, row: RowID(-1 - Int64(place)),
-                values: try Self.values(row, of: entity), resolves: options.resolvesConflicts)
+                values: values ?? [], resolves: options.resolvesConflicts)
         }
         written.note(operations)
         return operations
