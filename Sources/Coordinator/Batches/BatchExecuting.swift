@@ -42,8 +42,28 @@ extension PersistentStoreCoordinator {
         _ request: some BatchRequest, author: String? = nil, contextName: String? = nil,
         progress: (@Sendable (BatchResult) throws -> Void)? = nil
     ) async throws -> BatchResult {
+        try await whileUnderWay(request) {
+            try await carryOut(
+                request, author: author, contextName: contextName, progress: progress)
+        }
+    }
+
+    /// Does something while a request is noted as under way under its save ID.
+    ///
+    /// - Throws: ``CoordinatorError`` (`outcomeUnknown`) where one is already.
+    package func whileUnderWay<Outcome>(
+        _ request: some BatchRequest, _ body: () async throws -> Outcome
+    ) async throws -> Outcome {
         let saveID = try beginBatch(request)
         defer { savesUnderWay.end(saveID) }
+        return try await body()
+    }
+
+    /// Carries a request out that is noted as under way.
+    package func carryOut(
+        _ request: some BatchRequest, author: String?, contextName: String?,
+        progress: (@Sendable (BatchResult) throws -> Void)?
+    ) async throws -> BatchResult {
         var run = try BatchRun(request, self, author: author, contextName: contextName)
         let batch = run.batch
         if run.choosesFirst {

@@ -164,7 +164,7 @@ struct BatchRun {
     /// - Throws: what gives the rows of an insert; `malformed` or `validationFailed` where they do not fit.
     mutating func next() throws -> Part? {
         if isOver { return nil }
-        return rows == nil ? nextChange() : try nextInsert()
+        return rows == nil ? try nextChange() : try nextInsert()
     }
 
     private mutating func nextInsert() throws -> Part? {
@@ -182,13 +182,14 @@ struct BatchRun {
         return Part(size: given.count, make: Self.once { [request] _ in request }, written: written)
     }
 
-    private mutating func nextChange() -> Part? {
+    private mutating func nextChange() throws -> Part? {
         let (batch, options) = (batch, options)
         let written = WrittenObjects(isKept: result.resultType == .objectIDs)
-        let fitting = max(
-            1, coordinator.options.bytesInBatchTransaction / max(1, batch.memoryOfValues))
-        let end = min(
-            chosen.count, place + min(coordinator.options.objectsInBatchTransaction, fitting))
+        var end = min(chosen.count, place + coordinator.options.objectsInBatchTransaction)
+        if !options.isAtomic, end > place {
+            let (bytes, next) = (coordinator.options.bytesInBatchTransaction, chosen[place..<end])
+            end = place + (try coordinator.read { try batch.count(of: next, within: bytes, $0) })
+        }
         if !options.isAtomic, place == end, options.saveID == nil { return nil }
         let rows = chosen[place..<end]
         place = end
@@ -244,7 +245,7 @@ struct BatchRun {
 
     /// Takes note of a part that was saved.
     mutating func note(_ part: Part, _ saved: SaveResult) {
-        if saved.token.position == position + 1 { position += 1 }
+        if saved.transaction != nil, saved.token.position == position + 1 { position += 1 }
         result.count += part.written.count
         result.objectIDs? +=
             rows == nil

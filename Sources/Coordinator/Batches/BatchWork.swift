@@ -32,10 +32,52 @@ extension ResolvedBatch {
             && (request.predicate == nil || condition != nil)
     }
 
-    /// About how much memory the values of an object take that an update assigns, in bytes.
-    var memoryOfValues: Int {
-        guard case .update(let values) = action else { return 0 }
-        return values.reduce(0) { $0 + $1.value.memory }
+    /// How many of some rows, from the first, make a transaction of so many bytes; at least one.
+    func count(of rows: ArraySlice<RowID>, within bytes: Int, _ reader: StoreReader) throws -> Int {
+        var fixed = 0
+        if case .update(let values) = action { fixed = values.reduce(0) { $0 + $1.value.memory } }
+        guard let sizes = keptBytes(reader.catalog) else {
+            return min(rows.count, max(1, bytes / max(1, fixed)))
+        }
+        let statement = try reader.database.prepared(
+            "SELECT _id, \(sizes) FROM \(EntityTable.quote(entity.root)) "
+                + "WHERE _id IN (SELECT value FROM json_each(?1)) ORDER BY _id")
+        statement.bind(1, "[\(rows.map { "\($0.rawValue)" }.joined(separator: ","))]")
+        defer { statement.reset() }
+        var left = bytes
+        var last: RowID?
+        while try statement.step() {
+            left -= fixed + Int(statement.integer(1))
+            if left < 0, let last { return rows.prefix { $0 <= last }.count }
+            last = RowID(statement.integer(0))
+        }
+        return rows.count
+    }
+
+    /// SQL of the bytes that an object adds to its change beside what is assigned: what history keeps of a
+    /// deleted one, or all that it has where its row is one register; nil where that is nothing of note.
+    private func keptBytes(_ catalog: StoreCatalog) -> String? {
+        var names = Set<String>()
+        for name in entity.familyNames {
+            let table = catalog.table(name)
+            var positions = table.preserved
+            if case .update = action {
+                positions =
+                    table.entity.policies.isRowGrained ? Array(table.contents.indices) : []
+            }
+            for position in positions {
+                switch table.contents[position] {
+                case .attribute(.string), .attribute(.binary), .attribute(.uri),
+                    .attribute(.decimal):
+                    names.insert(table.entity.properties[position].name)
+                default: continue
+                }
+            }
+        }
+        if names.isEmpty { return nil }
+        return names.sorted().map {
+            "coalesce(length(CAST(\(EntityTable.quote($0)) AS BLOB)), 0)"
+        }.joined(separator: " + ")
     }
 
     /// Objects that were chosen, and where in the log.

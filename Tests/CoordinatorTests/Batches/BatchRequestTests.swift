@@ -240,6 +240,68 @@ struct BatchRequestTests {
         try store.coordinator.read { try $0.history(afterPosition: 0, limit: 100).count }
     }
 
+    @Test("A part that wrote nothing does not hide what others have written")
+    func othersBetween() throws {
+        var options = PersistentStoreCoordinator.Options()
+        options.objectsInBatchTransaction = 3
+        let store = try TestStore(
+            ManagedObjectModel(entities: [
+                EntityDescription(
+                    "Item", attributes: [.init("p", .string), .init("q", .string)])
+            ]), options: options)
+        let ids = try (0..<9).map {
+            try store.insert("Item", ["p": (3..<6).contains($0) ? "x" : "", "q": "a"])
+        }
+        let update = BatchUpdateRequest(
+            "Item", predicate: try Predicate(format: "q == 'a'"),
+            propertiesToUpdate: ["p": .string("x")], resultType: .count)
+        // Behind the first part somebody else takes an object of the last one out; the second has nothing
+        // to write.
+        let steps = Mutex(0)
+        let coordinator = store.coordinator
+        let context = store.context()
+        let result = try coordinator.execute(update) { _ in
+            let step = steps.withLock { steps in
+                steps += 1
+                return steps
+            }
+            guard step == 1 else { return }
+            try context.performAndWait {
+                try context.existingObject(with: ids[7])["q"] = "b"
+                try context.save()
+            }
+        }
+        #expect(result.count == 8)
+        #expect(try store.stored(ids[7], "p") == "")
+        #expect(try store.stored(ids[8], "p") == "x")
+    }
+
+    @Test("What a delete keeps and what a row carries divides a request too")
+    func keptValues() throws {
+        var options = PersistentStoreCoordinator.Options()
+        options.bytesInBatchTransaction = 1_000
+        var text = AttributeDescription("text", .string)
+        text.preservesValueInHistoryOnDeletion = true
+        let store = try TestStore(
+            ManagedObjectModel(entities: [
+                EntityDescription(
+                    "Item", mergePolicy: .overwrite, attributes: [text, .init("n", .integer64)])
+            ]), options: options)
+        for number in 0..<10 {
+            try store.insert(
+                "Item", number == 4 ? [:] : ["text": String(repeating: "ä", count: 150)])
+        }
+        let updated = try store.coordinator.execute(
+            BatchUpdateRequest("Item", propertiesToUpdate: ["n": .integer(1)], resultType: .count))
+        #expect(updated.count == 10)
+        #expect(updated.transactions == 3)
+        let deleted = try store.coordinator.execute(
+            BatchDeleteRequest(fetchRequest: FetchRequest("Item"), resultType: .count))
+        #expect(deleted.count == 10)
+        #expect(deleted.transactions == 3)
+        #expect(try store.coordinator.verify().isOK)
+    }
+
     @Test("A request that found nothing has been done, and one of another kind is another")
     func nothing() throws {
         var delete = BatchDeleteRequest(
