@@ -55,6 +55,8 @@ package enum WantedObjects: Sendable {
 package struct ResolvedHistoryFilter: Sendable {
     let filter: HistoryFilter
     private let entities: Set<String>?
+    /// The entity's name as the model has it.
+    private let entityName: String?
     /// The entities that have the property; nil where none is asked for.
     private let owners: Set<String>?
     private let evaluator: PredicateEvaluator?
@@ -70,6 +72,7 @@ package struct ResolvedHistoryFilter: Sendable {
         self.filter = filter
         self.cluster = cluster
         var entities: Set<String>?
+        entityName = filter.entityName.flatMap { model.entity(named: $0)?.name }
         if let name = filter.entityName {
             guard let entity = model.entity(named: name) else {
                 throw CoordinatorError(.malformed, "There is no entity \(name).")
@@ -106,7 +109,7 @@ package struct ResolvedHistoryFilter: Sendable {
     /// Under what all that is wanted is in the index of history; nil where that does not help.
     var indexName: String? {
         filter.author.map(HistoryNames.name(ofAuthor:))
-            ?? filter.entityName.map(HistoryNames.name(ofEntity:))
+            ?? entityName.map(HistoryNames.name(ofEntity:))
     }
 
     /// The objects of a transaction that are wanted; nil where it is not wanted.
@@ -131,8 +134,12 @@ package struct ResolvedHistoryFilter: Sendable {
 
     /// Whether a transaction may be wanted, as far as it tells without its changes.
     func mayWant(_ transaction: Transaction) -> Bool {
-        if let author = filter.author, transaction.author != author { return false }
-        if let name = filter.contextName, transaction.contextName != name { return false }
+        func isOther(_ wanted: String?, _ given: String?) -> Bool {
+            // By bytes, as predicates and the index compare texts.
+            wanted.map { wanted in !(given?.utf8.elementsEqual(wanted.utf8) ?? false) } ?? false
+        }
+        if isOther(filter.author, transaction.author) { return false }
+        if isOther(filter.contextName, transaction.contextName) { return false }
         if let node = filter.node, transaction.dot.actor.node != node { return false }
         return true
     }

@@ -174,6 +174,18 @@ struct HistoryIndexTests {
                 == 0)
     }
 
+    @Test(
+        "Authors are compared by their bytes, with the index and without", arguments: [true, false])
+    func bytes(isIndexed: Bool) throws {
+        let node = try node(isIndexed: isIndexed)
+        for author in ["Jos\u{E9}", "Jose\u{301}"] {
+            try node.save(
+                SaveRequest(operations: [try node.insertion("Other")], author: author))
+        }
+        #expect(
+            try history(node, HistoryFilter(author: "Jose\u{301}")).map(\.transactionNumber) == [2])
+    }
+
     @Test("A verification tells of what it lacks")
     func lacking() throws {
         let node = try node()
