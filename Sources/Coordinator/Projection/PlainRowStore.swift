@@ -86,11 +86,14 @@ struct PlainRowStore: StorePart {
 
     /// Updates rows.
     func update(
-        _ changes: some Sequence<(row: PlainRow, values: [PropertyValue])>, at positions: [Int],
-        by stamp: Stamp
+        _ changes: [(row: PlainRow, values: [PropertyValue])], at positions: [Int], by stamp: Stamp
     ) throws {
+        if changes.isEmpty { return }
         let write = write(of: stamp)
-        let statement = try database.prepared(table.updateSQL(at: positions))
+        let sql = table.updateSQL(at: positions)
+        let isNarrow = session.keepsStatement(sql)
+        let statement = try database.prepared(isNarrow ? sql : table.updateSQL)
+        let bound = isNarrow ? positions : Array(table.contents.indices)
         for (old, values) in changes {
             var new = old
             new.assign(values, at: positions, write)
@@ -101,7 +104,7 @@ struct PlainRowStore: StorePart {
             statement.bind(3, Int64(bitPattern: write.timestamp))
             statement.bind(4, new.registers(table))
             var index: Int32 = 5
-            for position in positions {
+            for position in bound {
                 statement.bind(index, new.columns[position])
                 index += 1
             }

@@ -62,6 +62,9 @@ final class StoreSession {
     /// Knowledge that lasts while rows are written.
     var scratch = ApplyScratch()
 
+    private(set) var keptStatements = Set<String>()
+    private static let keptStatementsLimit = 128
+
     /// What the index of history is kept by; nil where none is kept.
     var historyNames: HistoryNames?
 
@@ -331,6 +334,13 @@ final class StoreSession {
             fatalError("Entity \(entity) is not in the model of this store.")
         }
         return table
+    }
+
+    /// Whether a statement of some of a table's columns is one of those that are prepared once and kept: the
+    /// first ones, for others may name ever other columns.
+    func keepsStatement(_ sql: String) -> Bool {
+        if keptStatements.count < Self.keptStatementsLimit { keptStatements.insert(sql) }
+        return keptStatements.contains(sql)
     }
 
     /// How the table's rows are written.

@@ -253,6 +253,27 @@ struct PlainUpdateTests {
         #expect(try node.coordinator.verify().isOK)
     }
 
+    @Test("However many lists of properties are written, few statements are kept")
+    func statements() throws {
+        let names = (0..<9).map { "p\($0)" }
+        let node = try EngineNode(
+            try ManagedObjectModel(entities: [
+                EntityDescription("Wide", attributes: names.map { .init($0, .integer64) })
+            ]))
+        let id = try node.insert("Wide")
+        var expected = [String: PropertyValue]()
+        for list in 1..<256 {
+            let written = names.enumerated().filter { list >> $0.offset & 1 == 1 }.map(\.element)
+            let values = Dictionary(
+                uniqueKeysWithValues: written.map { ($0, PropertyValue.integer(Int64(list))) })
+            expected.merge(values) { $1 }
+            try node.update(id, values)
+        }
+        for name in names { #expect(try node.value(id, name) == expected[name] ?? .null) }
+        #expect(try node.coordinator.verify().isOK)
+        #expect(try node.coordinator.maintainBlocking { $0.session.keptStatements.count } == 128)
+    }
+
     @Test("Deleted rows are collected by ranges, and what must wait waits by itself")
     func ranges() throws {
         let (node, other) = (
