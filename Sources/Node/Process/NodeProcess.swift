@@ -197,11 +197,13 @@ public struct NodeProcess: Sendable {
     ///   copy stays, and is gone on with at the next start.
     func installTransfer(for run: NodeRun) async throws -> Bool {
         let (configuration, model) = (run.configuration, run.model)
+        var options = PersistentStoreCoordinator.Options()
+        options.indexesHistory = configuration.indexesHistory
         do {
-            let installed = try await Self.blocking {
+            let installed = try await Self.blocking { [options] in
                 try TransferInstaller.install(
                     at: configuration.store, model: model, cluster: configuration.cluster,
-                    node: configuration.node)
+                    node: configuration.node, options: options)
             }
             run.counters.countTransfer(isInstalled: true)
             logger.notice(

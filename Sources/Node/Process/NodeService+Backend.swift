@@ -169,24 +169,34 @@ extension NodeService: NodeBackend {
         _ request: any BatchRequest, author: String?, contextName: String?,
         progress: @escaping @Sendable (BatchResult) throws -> Void
     ) async throws -> BatchResult {
-        try refuseUnknownRepeat(request.options.saveID)
         let last = Mutex(MonotonicClock.microseconds)
+        let saveID = request.options.saveID
         do {
-            return try await saveOnceVouched { [counters] coordinator in
-                try await coordinator.execute(
-                    request, author: author, contextName: contextName
-                ) { [weak self] done in
-                    let now = MonotonicClock.microseconds
-                    let begun = last.withLock { last in
-                        defer { last = now }
-                        return last
+            // Also while it waits: it may be saved a moment later.
+            return try await coordinator.whileUnderWay(request) {
+                try await saveOnceVouched { [counters] coordinator in
+                    try refuseUnknownRepeat(saveID)
+                    do {
+                        return try await coordinator.carryOut(
+                            request, author: author, contextName: contextName
+                        ) { [weak self] done in
+                            let now = MonotonicClock.microseconds
+                            let begun = last.withLock { last in
+                                defer { last = now }
+                                return last
+                            }
+                            counters.countSave(seconds: Double(now - begun) / 1_000_000)
+                            if self?.isStopping ?? true {
+                                throw NodeError(
+                                    .stopped, "This node is stopping; repeat it when it is back")
+                            }
+                            try progress(done)
+                        }
+                    } catch let error as BatchError where saveID != nil {
+                        // What an earlier run was done with is known: it goes on from there.
+                        let reason = error.reason as? CoordinatorError
+                        throw reason?.code == .recovering ? CoordinatorError.recovering : error
                     }
-                    counters.countSave(seconds: Double(now - begun) / 1_000_000)
-                    if self?.isStopping ?? true {
-                        throw NodeError(
-                            .stopped, "This node is stopping; repeat it when it is back")
-                    }
-                    try progress(done)
                 }
             }
         } catch {
