@@ -2,6 +2,7 @@ import ArgumentParser
 import Coordinator
 import Foundation
 import Merge
+import Synchronization
 
 /// Batch requests beside a context and bare SQLite.
 struct BatchCommand: Measurement {
@@ -176,16 +177,19 @@ struct BatchCommand: Measurement {
 
     // MARK: The work
 
+    /// Row by row: a lazy sequence is not sendable, and would be made an array.
     private static func inserts(_ count: Int) -> BatchInsertRequest {
-        BatchInsertRequest(
-            SampleData.entityName,
-            objects: (0..<count).lazy.map { number in
-                let item = SampleData.Item(number)
-                return [
-                    "count": .integer(item.count), "name": .string(item.name),
-                    "note": .string(item.note), "weight": .double(item.weight),
-                ]
-            })
+        let next = Atomic(0)
+        return BatchInsertRequest(SampleData.entityName) { row in
+            let number = next.add(1, ordering: .relaxed).oldValue
+            if number == count { return true }
+            let item = SampleData.Item(number)
+            row["count"] = .integer(item.count)
+            row["name"] = .string(item.name)
+            row["note"] = .string(item.note)
+            row["weight"] = .double(item.weight)
+            return false
+        }
     }
 
     private static func fill(_ coordinator: PersistentStoreCoordinator, _ count: Int) throws {
