@@ -35,6 +35,13 @@ struct PlainRowStore: StorePart {
     ///
     /// - Returns: in their order, and nil for each that is none of the entity's own, or not plain.
     func load(_ first: RowID, count: Int) throws -> [PlainRow?] {
+        if let known = session.plannedRows.rows(first, count, of: table) { return known }
+        let rows = try read(first, count: count)
+        session.plannedRows.note(rows, from: first, of: table)
+        return rows
+    }
+
+    private func read(_ first: RowID, count: Int) throws -> [PlainRow?] {
         var rows: [PlainRow?] = []
         rows.reserveCapacity(count)
         select.bind(1, first.rawValue)
@@ -143,5 +150,38 @@ struct PlainRowStore: StorePart {
     private func write(of stamp: Stamp) -> PlainRow.Write {
         PlainRow.Write(
             dot: state.actors.integer(stamp.dot), timestamp: stamp.timestamp.rawValue)
+    }
+}
+
+/// The plain rows that the save under way was planned with, so that they are not loaded again to be
+/// written. Nothing is written between.
+struct PlannedRows {
+    private var isOn = false
+    private var chunks: [RowID: (table: EntityTable, rows: [PlainRow?])] = [:]
+    /// Of ``PlainRowStore/rowsAtOnce`` rows each: those of a batch's transaction.
+    private static let limit = 100
+
+    /// Begins with a save: nothing is known.
+    mutating func begin() {
+        chunks.removeAll(keepingCapacity: true)
+        isOn = true
+    }
+
+    /// Ends with it.
+    mutating func end() {
+        chunks.removeAll(keepingCapacity: true)
+        isOn = false
+    }
+
+    func rows(_ first: RowID, _ count: Int, of table: EntityTable) -> [PlainRow?]? {
+        guard let known = chunks[first], known.table === table, known.rows.count == count else {
+            return nil
+        }
+        return known.rows
+    }
+
+    mutating func note(_ rows: [PlainRow?], from first: RowID, of table: EntityTable) {
+        guard isOn, chunks.count < Self.limit else { return }
+        chunks[first] = (table, rows)
     }
 }

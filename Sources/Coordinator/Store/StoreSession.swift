@@ -59,6 +59,9 @@ final class StoreSession {
     /// What the groups that were closed and not committed yet have changed.
     private(set) var closed: [CommitNotice] = []
 
+    /// Knowledge that lasts for one save.
+    var plannedRows = PlannedRows()
+
     /// Knowledge that lasts while rows are written.
     var scratch = ApplyScratch()
 

@@ -304,6 +304,8 @@ final class GroupCommit: @unchecked Sendable {
         switch job {
         case .save(let make, _, let completion):
             do {
+                engine.session.plannedRows.begin()
+                defer { engine.session.plannedRows.end() }
                 outcomes.saved.append((.success(try engine.save(try make(engine))), completion))
             } catch let error as CoordinatorError where error.code != .storeDamaged {
                 outcomes.saved.append((.failure(error), completion))
