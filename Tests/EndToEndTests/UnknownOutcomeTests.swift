@@ -92,7 +92,10 @@ extension EndToEnd.UnknownOutcomeTests {
 
             try await node.start()
             #expect(try await outcome("waiting", on: node).text("outcome") == "saved")
-            #expect(try await outcome("never", on: node).text("outcome") == "notSaved")
+            // It is unknown for as long as the node waits to be vouched for.
+            try await eventually("the node knows that it was never saved") {
+                try await outcome("never", on: node).text("outcome") == "notSaved"
+            }
             await cluster.heal()
             let again = try await save(body, on: node)
             #expect(again.code == 0, "\(again)")
