@@ -35,7 +35,8 @@ public struct BatchOptions: Hashable, Sendable {
     /// A name to repeat the request by, of 1 to 180 bytes of UTF-8; nil for none. Repeated under it after
     /// a failure it goes on where it stopped, and after its end does nothing, for as long as history has
     /// it. One with a limit, an offset or a predicate over other objects is refused then instead
-    /// (`saveIDReused`), because what is left cannot be told. Its transactions have the names `ID#0`, `ID#1` and so on, and the last one `ID`.
+    /// (`saveIDReused`), because what is left cannot be told. Its transactions have the names `ID#0`,
+    /// `ID#1` and so on, and the last one `ID`.
     public var saveID: String?
     /// Whether it decides over unresolved conflicts between nodes on what it writes. Without, the first
     /// such object ends it (`unresolvedConflict`).

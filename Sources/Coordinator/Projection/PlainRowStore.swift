@@ -75,7 +75,7 @@ struct PlainRowStore: StorePart {
         if select.isNull(3) {
             plain = PlainRow(row, insertion: latest, columns: columns)
         } else {
-            // What is damaged is told by those who load any row.
+            // Those who load any row tell what is damaged.
             plain = try? PlainRow(
                 row, latest: latest, registers: select.bytes(3), columns: columns, table)
         }
