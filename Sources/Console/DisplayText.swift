@@ -37,6 +37,36 @@ package enum DisplayText {
         return result + "…"
     }
 
+    /// Text of at most so many columns; what is too long has an ellipsis in its middle, because its end
+    /// often tells it from others.
+    package static func shorten(_ text: String, to columns: Int) -> String {
+        guard width(text) > columns, columns > 4 else { return cut(text, to: columns) }
+        let tail = (columns - 1) / 2
+        var end: [Character] = []
+        var used = 0
+        for character in text.reversed() {
+            let next = width(character)
+            guard used + next <= tail else { break }
+            end.append(character)
+            used += next
+        }
+        return cut(text, to: columns - used) + String(end.reversed())
+    }
+
+    /// Text in ASCII alone, for terminals whose locale has no more: what is not has its number.
+    package static func ascii(_ text: String) -> String {
+        var result = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "…": result += "~"
+            case "◀": result += "<"
+            case _ where scalar.isASCII: result.unicodeScalars.append(scalar)
+            default: result += "?"
+            }
+        }
+        return result
+    }
+
     /// Text filled up with spaces to so many columns.
     package static func pad(_ text: String, to columns: Int, right: Bool = false) -> String {
         let fill = String(repeating: " ", count: max(0, columns - width(text)))

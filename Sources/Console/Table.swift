@@ -1,28 +1,62 @@
-// Tables: aligned and cut to the width on a terminal, separated by tabs elsewhere.
+// Tables: aligned and fitted to the width on a terminal, separated by tabs elsewhere.
 
 /// Rows under headings.
 package struct Table {
     /// A value of a row, painted on a terminal.
     package struct Cell: ExpressibleByStringLiteral {
         package let text: String
+        /// What is shown where the column has no room for the text; nil where the text is cut.
+        package let short: String?
         package let colour: Colour?
 
-        package init(_ text: String, _ colour: Colour? = nil) {
+        package init(_ text: String, _ colour: Colour? = nil, short: String? = nil) {
             self.text = DisplayText.line(text)
+            self.short = short.map(DisplayText.line)
             self.colour = colour
         }
 
         package init(stringLiteral text: String) { self.init(text) }
+
+        /// The text, as far as so many columns have room for it.
+        fileprivate func fitted(to width: Int, isCutInside: Bool) -> String {
+            if DisplayText.width(text) <= width { return text }
+            let rest = short.map { DisplayText.width($0) <= width ? $0 : text } ?? text
+            return isCutInside
+                ? DisplayText.shorten(rest, to: width) : DisplayText.cut(rest, to: width)
+        }
+
+        /// The columns that it takes at least where it is not to be cut.
+        fileprivate var leastWidth: Int { DisplayText.width(short ?? text) }
     }
 
-    /// A heading and how its column is aligned.
+    /// A heading, and what becomes of its column where there is little room.
     package struct Column: ExpressibleByStringLiteral {
+        /// What becomes of a column.
+        package enum Fit {
+            /// It is never cut: one must be able to copy it.
+            case whole
+            /// Its end is cut off.
+            case end
+            /// Its middle is left out, because both ends tell something.
+            case middle
+        }
+
         package let title: String
         package let isNumeric: Bool
+        package let fit: Fit
+        /// Where there is no room, columns of the greatest rank are left out first; those of rank 0 never.
+        package let rank: Int
+        /// To how many columns it is cut at most.
+        package let least: Int
 
-        package init(_ title: String, isNumeric: Bool = false) {
+        package init(
+            _ title: String, isNumeric: Bool = false, fit: Fit = .end, rank: Int = 0, least: Int = 4
+        ) {
             self.title = title
             self.isNumeric = isNumeric
+            self.fit = fit
+            self.rank = rank
+            self.least = least
         }
 
         package init(stringLiteral title: String) { self.init(title) }
@@ -30,6 +64,8 @@ package struct Table {
 
     package let columns: [Column]
     package private(set) var rows: [[Cell]] = []
+    /// The titles of the columns that are wanted, in that order; nil for those that fit.
+    package var chosen: [String]?
 
     package init(_ columns: [Column]) { self.columns = columns }
 
@@ -43,29 +79,38 @@ package struct Table {
 
     /// The lines, headings first.
     package func lines(_ terminal: Terminal) -> [String] {
+        let wanted = chosen.map { titles in
+            titles.compactMap { title in
+                columns.firstIndex { $0.title.lowercased() == title.lowercased() }
+            }
+        }
         guard terminal.isInteractive else {
-            return [columns.map(\.title).joined(separator: "\t")]
-                + rows.map { $0.map(\.text).joined(separator: "\t") }
+            let places = wanted ?? Array(columns.indices)
+            return [places.map { columns[$0].title }.joined(separator: "\t")]
+                + rows.map { row in places.map { row[$0].text }.joined(separator: "\t") }
         }
-        let widths = widths(within: terminal.width)
-        let heading = zip(columns, widths).map { column, width in
-            DisplayText.pad(
-                DisplayText.cut(column.title, to: width), to: width, right: column.isNumeric)
-        }
+        var layout = Layout(self, wanted ?? Array(columns.indices))
+        layout.fit(within: terminal.width, leavesOut: wanted == nil)
         let style = terminal.style
+        let heading = layout.places.map { place in
+            DisplayText.pad(
+                DisplayText.cut(columns[place].title, to: layout.widths[place]),
+                to: layout.widths[place], right: columns[place].isNumeric)
+        }
         var lines = [style.paint(Self.joined(heading), .bold)]
         for row in rows {
-            let cells = row.indices.map { index in
-                let cut = DisplayText.cut(row[index].text, to: widths[index])
+            let cells = layout.places.map { place -> String in
+                let width = layout.widths[place]
+                let text = row[place].fitted(
+                    to: width, isCutInside: columns[place].fit == .middle)
                 // Painted after padding is measured: the escapes take no columns.
-                let fill = String(
-                    repeating: " ", count: max(0, widths[index] - DisplayText.width(cut)))
-                let painted = style.paint(cut, row[index].colour)
-                return columns[index].isNumeric ? fill + painted : painted + fill
+                let fill = String(repeating: " ", count: max(0, width - DisplayText.width(text)))
+                let painted = style.paint(text, row[place].colour)
+                return columns[place].isNumeric ? fill + painted : painted + fill
             }
             lines.append(Self.joined(cells))
         }
-        return lines
+        return lines.map { terminal.asShown($0) }
     }
 
     private static func joined(_ cells: [String]) -> String {
@@ -73,22 +118,73 @@ package struct Table {
         while line.last == " " { line.removeLast() }
         return line
     }
+}
 
-    /// Column widths: natural ones, the widest made narrower until all fit.
-    private func widths(within total: Int) -> [Int] {
-        var widths = columns.enumerated().map { index, column in
-            rows.reduce(DisplayText.width(column.title)) {
-                max($0, DisplayText.width($1[index].text))
+/// The columns that are shown, and how wide each is.
+private struct Layout {
+    /// Those that are shown, in order.
+    private(set) var places: [Int]
+    /// By place, of all columns.
+    private(set) var widths: [Int]
+    private let table: Table
+    private let natural: [Int]
+    private let least: [Int]
+
+    init(_ table: Table, _ places: [Int]) {
+        self.table = table
+        self.places = places
+        natural = table.columns.indices.map { place in
+            table.rows.reduce(DisplayText.width(table.columns[place].title)) {
+                max($0, DisplayText.width($1[place].text))
             }
         }
-        let available = max(total - 2 * (widths.count - 1), widths.count)
-        while widths.reduce(0, +) > available, let widest = widths.max(), widest > 4,
-            let index = widths.firstIndex(of: widest)
-        {
-            let excess = widths.reduce(0, +) - available
-            let second = widths.filter { $0 < widest }.max() ?? 4
-            widths[index] = max(widest - excess, min(second, widest - 1), 4)
+        least = table.columns.indices.map { [natural] place in
+            let column = table.columns[place]
+            guard column.fit != .whole else {
+                return table.rows.reduce(1) { max($0, $1[place].leastWidth) }
+            }
+            return min(natural[place], column.least)
         }
-        return widths
+        widths = natural
+    }
+
+    private func total(_ widths: [Int]) -> Int {
+        places.reduce(0) { $0 + widths[$1] } + 2 * max(0, places.count - 1)
+    }
+
+    /// Leaves out what has no room, and shares the rest.
+    mutating func fit(within width: Int, leavesOut: Bool) {
+        while leavesOut, total(least) > width,
+            let last = places.max(by: { table.columns[$0].rank < table.columns[$1].rank }),
+            table.columns[last].rank > 0
+        {
+            places.removeAll { $0 == last }
+        }
+        widths = least
+        var left = width - total(least)
+        // Columns that are cut are made narrower still; what must be copied is not.
+        while left < 0, let widest = narrowable.max(by: { widths[$0] < widths[$1] }) {
+            widths[widest] -= 1
+            left += 1
+        }
+        // What has a short form is shown whole before the others grow.
+        for place in places where table.columns[place].fit == .whole {
+            let more = natural[place] - widths[place]
+            guard more > 0, more <= left else { continue }
+            widths[place] = natural[place]
+            left -= more
+        }
+        while left > 0, let narrowest = growable.min(by: { widths[$0] < widths[$1] }) {
+            widths[narrowest] += 1
+            left -= 1
+        }
+    }
+
+    private var narrowable: [Int] {
+        places.filter { table.columns[$0].fit != .whole && widths[$0] > 1 }
+    }
+
+    private var growable: [Int] {
+        places.filter { table.columns[$0].fit != .whole && widths[$0] < natural[$0] }
     }
 }

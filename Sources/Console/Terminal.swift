@@ -10,30 +10,48 @@ package struct Terminal: Sendable {
     package let width: Int
     /// How text is painted.
     package let style: Style
+    /// Whether it shows more than ASCII.
+    package let isUnicode: Bool
 
     /// Standard output as it is now.
     package static var output: Terminal { Terminal(descriptor: STDOUT_FILENO) }
     /// Standard error as it is now.
     package static var error: Terminal { Terminal(descriptor: STDERR_FILENO) }
 
-    package init(isInteractive: Bool, width: Int, isColoured: Bool) {
+    package init(isInteractive: Bool, width: Int, isColoured: Bool, isUnicode: Bool = true) {
         self.isInteractive = isInteractive
         self.width = width
+        self.isUnicode = isUnicode
         style = Style(isEnabled: isColoured)
+    }
+
+    /// A line as this terminal shows it.
+    package func asShown(_ line: String) -> String {
+        isUnicode || !isInteractive ? line : DisplayText.ascii(line)
     }
 
     private init(descriptor: Int32) {
         let environment = ProcessInfo.processInfo.environment
         let isTerminal = isatty(descriptor) == 1
         var size = winsize()
-        let columns =
+        // As of other programs, what the user has set counts before what the terminal says.
+        let set = environment["COLUMNS"].flatMap { Int($0) }.flatMap { $0 > 0 ? $0 : nil }
+        let asked =
             isTerminal && ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0
             ? Int(size.ws_col) : 80
         // https://no-color.org: any value that is not empty.
         let refuses = environment["NO_COLOR"].map { !$0.isEmpty } ?? false
         self.init(
-            isInteractive: isTerminal, width: columns,
-            isColoured: isTerminal && !refuses && environment["TERM"] != "dumb")
+            isInteractive: isTerminal, width: set ?? asked,
+            isColoured: isTerminal && !refuses && environment["TERM"] != "dumb",
+            isUnicode: Self.isUnicode(environment))
+    }
+
+    /// Whether the locale's characters are UTF-8: the first of the three settings that is there says so.
+    static func isUnicode(_ environment: [String: String]) -> Bool {
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
+        guard let locale = locale?.uppercased() else { return true }
+        return locale.contains("UTF-8") || locale.contains("UTF8")
     }
 
     /// Writes a line to standard output.

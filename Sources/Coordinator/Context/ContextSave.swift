@@ -65,7 +65,8 @@ struct ContextSave: ContextPart {
         }
         var request = SaveRequest(
             operations: operations, mergePolicy: policy, author: settings.0,
-            contextName: settings.1, saveID: options.saveID, isBulk: options.isBulk)
+            contextName: settings.1, saveID: options.saveID, note: options.note,
+            isBulk: options.isBulk)
         if !settled.isEmpty { request.settled = settled.renamed(numbers) }
         return request
     }

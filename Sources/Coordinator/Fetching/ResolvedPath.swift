@@ -175,7 +175,7 @@ struct PathResolver {
                 case "entity" where rest.isEmpty || rest == ["name"]:
                     result.terminal = .entityName(root: current.root)
                     return result
-                default: throw fault("\(current.name) has no property \"\(name)\"")
+                default: throw fault(current.noProperty(name, isSentence: false))
                 }
             }
             guard !attribute.isTransient else {

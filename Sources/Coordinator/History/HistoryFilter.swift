@@ -12,6 +12,8 @@ public struct HistoryFilter: Hashable, Sendable {
     public var entityName: String?
     /// Updates that assign the property, and inserts and deletes of objects that have it.
     public var property: String?
+    /// Changes of that object.
+    public var object: ManagedObjectID?
     /// A condition on transactions: `author`, `contextName`, `saveID`, `dot` (texts), `node` (a number),
     /// `timestamp` (a date), and `changes`, which have `entityName`, `changeType` (`insert`, `update`,
     /// `delete`), `uri`, `isDerived` and `properties`, which have a `name`:
@@ -21,13 +23,15 @@ public struct HistoryFilter: Hashable, Sendable {
     /// Describes a filter; without anything it lets all through.
     public init(
         author: String? = nil, contextName: String? = nil, node: NodeID? = nil,
-        entityName: String? = nil, property: String? = nil, predicate: Predicate? = nil
+        entityName: String? = nil, property: String? = nil, object: ManagedObjectID? = nil,
+        predicate: Predicate? = nil
     ) {
         self.author = author
         self.contextName = contextName
         self.node = node
         self.entityName = entityName
         self.property = property
+        self.object = object
         self.predicate = predicate
     }
 
@@ -75,7 +79,7 @@ package struct ResolvedHistoryFilter: Sendable {
         entityName = filter.entityName.flatMap { model.entity(named: $0)?.name }
         if let name = filter.entityName {
             guard let entity = model.entity(named: name) else {
-                throw CoordinatorError(.malformed, "There is no entity \(name).")
+                throw CoordinatorError(.malformed, model.noEntity(name))
             }
             entities = Set(entity.familyNames)
         }
@@ -123,13 +127,14 @@ package struct ResolvedHistoryFilter: Sendable {
         guard let wanted = try wanted(own, try HistoryChanges(reader).changes(of: own)) else {
             return nil
         }
-        if entities == nil, filter.property == nil { return .all }
+        if entities == nil, filter.property == nil, filter.object == nil { return .all }
         return .some(Set(wanted.map(\.changedObjectID.row)))
     }
 
     /// Whether it takes a transaction's changes to tell whether it is wanted.
     var needsChanges: Bool {
         filter.entityName != nil || filter.property != nil || filter.predicate != nil
+            || filter.object != nil
     }
 
     /// Whether a transaction may be wanted, as far as it tells without its changes.
@@ -149,9 +154,12 @@ package struct ResolvedHistoryFilter: Sendable {
         _ transaction: Transaction, _ changes: [PersistentHistoryChange]
     ) throws -> [PersistentHistoryChange]? {
         var wanted = changes
-        if entities != nil || filter.property != nil {
+        if entities != nil || filter.property != nil || filter.object != nil {
             wanted = changes.filter { change in
                 if let entities, !entities.contains(change.changedObjectID.entityName) {
+                    return false
+                }
+                if let object = filter.object, change.changedObjectID.row != object.row {
                     return false
                 }
                 guard let property = filter.property else { return true }

@@ -89,6 +89,7 @@ extension PersistentHistoryTransaction {
             timeIntervalSince1970: Double(transaction.timestamp.milliseconds) / 1000)
         author = transaction.author
         contextName = transaction.contextName
+        note = transaction.note
         saveID = transaction.saveID
         self.changes = changes
     }

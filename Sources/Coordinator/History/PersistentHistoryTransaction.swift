@@ -15,6 +15,8 @@ public struct PersistentHistoryTransaction: Hashable, Sendable {
     public let author: String?
     /// The name of the context that saved it.
     public let contextName: String?
+    /// The reason that the author gave; nil for none.
+    public let note: String?
     /// The name under which it was saved at most once.
     public let saveID: String?
     /// The changes of objects, in the order of the save, one an object and transaction, and then those that

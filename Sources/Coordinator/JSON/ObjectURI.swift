@@ -32,6 +32,16 @@ package struct ObjectURI: Hashable, Sendable, CustomStringConvertible {
         self.row = row
     }
 
+    /// Reads an object's name in a request to a cluster: its URI, or `Entity/pDECIMAL` as tables show it.
+    package init?(_ text: String, in cluster: String) {
+        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+        if parts.count == 2, !parts[0].isEmpty, text.utf8.count <= 1_024, let row = RowID(parts[1]) {
+            self.init(cluster: cluster, entityName: String(parts[0]), row: row)
+        } else {
+            self.init(text)
+        }
+    }
+
     /// The identity within the cluster.
     package var objectID: ManagedObjectID { ManagedObjectID(entityName: entityName, row: row) }
 

@@ -10,4 +10,9 @@ public struct ConflictDecision: Hashable, Sendable {
     public let author: String?
     /// The deciding context's name.
     public let contextName: String?
+    /// The reason, in the words of who decided.
+    public let note: String?
+    /// The value that the save gave the property in dispute; nil where the conflict is about no property,
+    /// and in lists.
+    public internal(set) var value: PropertyValue?
 }

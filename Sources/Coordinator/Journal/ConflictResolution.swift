@@ -26,51 +26,66 @@ extension PersistentStoreCoordinator {
     /// - Parameters:
     ///   - sides: the dots of the sides that the person who decides has seen; nil to decide over
     ///     sides that they have not seen.
+    ///   - author: who decides, in the application's words.
+    ///   - contextName: where they decide, such as the name of a program.
+    ///   - note: why, at most 1,000 bytes of UTF-8; ``ConflictDecision/note`` tells it on every node.
     /// - Throws: ``CoordinatorError``: `conflictNotFound`, `sidesChanged` where there are others
     ///   by now, `sideAmbiguous`, `malformed` for values that leave it open, and whatever a save
     ///   may throw.
     public func resolve(
         _ id: ConflictID, _ resolution: ConflictResolution, sides: [Dot]? = nil,
-        author: String? = nil, contextName: String? = nil
+        author: String? = nil, contextName: String? = nil, note: String? = nil
     ) async throws -> SaveResult {
         try await saveWaiting(size: 1) { engine in
             try engine.resolver.resolution(
-                of: id, resolution, sides: sides, author: author, contextName: contextName)
+                of: id, resolution, sides: sides,
+                by: SaveDescription(author: author, contextName: contextName, note: note))
         }
     }
 
     /// The same, blocking the calling thread.
     public func resolve(
         _ id: ConflictID, _ resolution: ConflictResolution, sides: [Dot]? = nil,
-        author: String? = nil, contextName: String? = nil
+        author: String? = nil, contextName: String? = nil, note: String? = nil
     ) throws -> SaveResult {
         try saveBlocking(size: 1) { engine in
             try engine.resolver.resolution(
-                of: id, resolution, sides: sides, author: author, contextName: contextName)
+                of: id, resolution, sides: sides,
+                by: SaveDescription(author: author, contextName: contextName, note: note))
         }
     }
 
     /// Writes what a conflict's outcome replaced: the side that lost, or what was visible before
     /// a resolution.
     ///
-    /// - Parameter sides: the dots that the person who undoes it has seen: those of the sides and,
-    ///   if the conflict is closed, those of later writes over the same thing; nil to write over
-    ///   what they have not seen.
-    /// - Throws: as ``resolve(_:_:sides:author:contextName:)``.
+    /// - Parameters:
+    ///   - sides: the dots that the person who undoes it has seen: those of the sides and,
+    ///     if the conflict is closed, those of later writes over the same thing; nil to write over
+    ///     what they have not seen.
+    ///   - author: as for ``resolve(_:_:sides:author:contextName:note:)``.
+    ///   - contextName: likewise.
+    ///   - note: likewise.
+    /// - Throws: as ``resolve(_:_:sides:author:contextName:note:)``.
     public func undo(
-        _ id: ConflictID, sides: [Dot]? = nil, author: String? = nil, contextName: String? = nil
+        _ id: ConflictID, sides: [Dot]? = nil, author: String? = nil,
+        contextName: String? = nil, note: String? = nil
     ) async throws -> SaveResult {
         try await saveWaiting(size: 1) { engine in
-            try engine.resolver.undoing(id, sides: sides, author: author, contextName: contextName)
+            try engine.resolver.undoing(
+                id, sides: sides,
+                by: SaveDescription(author: author, contextName: contextName, note: note))
         }
     }
 
     /// The same, blocking the calling thread.
     public func undo(
-        _ id: ConflictID, sides: [Dot]? = nil, author: String? = nil, contextName: String? = nil
+        _ id: ConflictID, sides: [Dot]? = nil, author: String? = nil,
+        contextName: String? = nil, note: String? = nil
     ) throws -> SaveResult {
         try saveBlocking(size: 1) { engine in
-            try engine.resolver.undoing(id, sides: sides, author: author, contextName: contextName)
+            try engine.resolver.undoing(
+                id, sides: sides,
+                by: SaveDescription(author: author, contextName: contextName, note: note))
         }
     }
 }

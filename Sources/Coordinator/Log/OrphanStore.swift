@@ -42,11 +42,12 @@ struct OrphanStore: StorePart {
     /// Forgets one that a person has seen to.
     ///
     /// - Throws: ``CoordinatorError``: `orphanUnknown`.
-    func discardOrphan(_ dot: Dot) throws {
+    func discardOrphan(_ dot: Dot, by who: SaveDescription) throws {
         guard orphanPlace(of: dot).isKept else {
             throw CoordinatorError(.orphanUnknown, "No orphan \(dot) is kept here.")
         }
         try forgetOrphan(dot)
+        try OrphanDiscards(session: session).note(dot, by: who)
         group.wroteApart = true
     }
 

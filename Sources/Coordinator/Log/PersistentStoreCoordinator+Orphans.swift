@@ -62,11 +62,15 @@ extension PersistentStoreCoordinator {
 
     /// Forgets an orphan for good: somebody has seen to it. Blocks until that is on disk.
     ///
-    /// - Throws: ``CoordinatorError``: `orphanUnknown` where none of that name is kept, or what tells
-    ///   that the store cannot be written.
-    package func discardOrphan(_ dot: Dot) throws {
+    /// - Parameter who: who discards it, where and why; ``StoreReader/orphanDiscards()`` tells it.
+    /// - Throws: ``CoordinatorError``: `orphanUnknown` where none of that name is kept, `malformed` for a
+    ///   note that is empty or too long, or what tells that the store cannot be written.
+    package func discardOrphan(
+        _ dot: Dot, by who: SaveDescription = SaveDescription()
+    ) throws {
+        try who.check()
         try maintainBlocking { engine in
-            try Self.kept { try engine.orphanStore.discardOrphan(dot) }
+            try Self.kept { try engine.orphanStore.discardOrphan(dot, by: who) }
         }.get()
         try makeDurable()
     }

@@ -6,8 +6,7 @@ struct ConflictResolver: PlanningPart {
 
     /// The save that resolves a conflict.
     func resolution(
-        of id: ConflictID, _ resolution: ConflictResolution, sides: [Dot]?, author: String?,
-        contextName: String?
+        of id: ConflictID, _ resolution: ConflictResolution, sides: [Dot]?, by who: SaveDescription
     ) throws -> SaveRequest {
         try checkUndecided(id)
         let conflict = try journalled(id)
@@ -19,8 +18,7 @@ struct ConflictResolver: PlanningPart {
         if conflict.kind == .uniqueness {
             // Each row that refers to a loser is an operation. Nobody can divide them.
             return SaveRequest(
-                operations: try resolving(conflict, resolution), author: author,
-                contextName: contextName, isBulk: true)
+                operations: try resolving(conflict, resolution), by: who, isBulk: true)
         }
         let operation: SaveOperation
         switch resolution {
@@ -43,9 +41,7 @@ struct ConflictResolver: PlanningPart {
                 "\(id) is not about a unique key, so no changes of objects resolve it; choose a side, "
                     + "a policy or values.")
         }
-        return SaveRequest(
-            operations: [try exact(operation, of: conflict)], author: author,
-            contextName: contextName)
+        return SaveRequest(operations: [try exact(operation, of: conflict)], by: who)
     }
 
     /// The save that undoes a conflict's outcome.
@@ -53,7 +49,7 @@ struct ConflictResolver: PlanningPart {
     /// - Parameter id: the conflict. The name of an open one also stands for the newest closed one if
     ///   a policy settled that, because stability closes such a conflict at any time.
     func undoing(
-        _ id: ConflictID, sides: [Dot]?, author: String?, contextName: String?
+        _ id: ConflictID, sides: [Dot]?, by who: SaveDescription
     ) throws -> SaveRequest {
         let conflict = try settledSince(id) ?? journalled(id)
         // A policy's outcome replaced the sides that are not visible, whether it is open or
@@ -109,8 +105,7 @@ struct ConflictResolver: PlanningPart {
             try check(sides, are: conflict.sides.compactMap(\.dot) + newer, of: id)
         }
         return SaveRequest(
-            operations: [try exact(try choosing(wanted, of: conflict), of: conflict)],
-            author: author, contextName: contextName)
+            operations: [try exact(try choosing(wanted, of: conflict), of: conflict)], by: who)
     }
 
     /// The sides that a conflict's own policy let stand, by their places. Readers may see none of them,
@@ -202,7 +197,7 @@ struct ConflictResolver: PlanningPart {
                 + "; undo that, or save as usual.")
         error.decision = ConflictDecision(
             dot: dot, timestamp: transaction?.timestamp, author: transaction?.author,
-            contextName: transaction?.contextName)
+            contextName: transaction?.contextName, note: transaction?.note)
         throw error
     }
 

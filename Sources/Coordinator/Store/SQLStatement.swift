@@ -139,6 +139,15 @@ struct SQLStatement {
         return Array(UnsafeRawBufferPointer(start: start, count: count))
     }
 
+    /// Hands a blob over as it is, until the next step.
+    func withBlob<Result>(
+        _ column: Int32, _ body: (UnsafeRawBufferPointer) -> Result
+    ) -> Result {
+        let start = sqlite3_column_blob(pointer, column)
+        return body(
+            UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(pointer, column))))
+    }
+
     /// Reads a column as a property's value.
     ///
     /// - Throws: ``CoordinatorError`` (`storeDamaged`) where the column holds something that no

@@ -137,7 +137,14 @@ extension StoreReader {
         guard try statement.step() else { return nil }
         defer { statement.reset() }
         var writers = ConflictWriters()
-        return try withAuthors(try ConflictCoding.entry(statement), &writers)
+        var conflict = try withAuthors(try ConflictCoding.entry(statement), &writers)
+        if let property = conflict.property, let decision = conflict.decision,
+            let logged = try transaction(decision.dot)?.transaction
+        {
+            let row = conflict.object.row
+            conflict.decision?.value = catalog.asOwn(logged).value(of: property, of: row)
+        }
+        return conflict
     }
 
     private func withAuthors(
@@ -156,7 +163,7 @@ extension StoreReader {
             let writer = try writers.writer(of: dot, in: self)
             conflict.decision = ConflictDecision(
                 dot: dot, timestamp: writer?.timestamp, author: writer?.author,
-                contextName: writer?.contextName)
+                contextName: writer?.contextName, note: writer?.note)
         }
         return conflict
     }
@@ -209,6 +216,7 @@ private struct ConflictWriters {
     struct Writer {
         var author: String?
         var contextName: String?
+        var note: String?
         var timestamp: HybridTimestamp
     }
 
@@ -222,7 +230,7 @@ private struct ConflictWriters {
         let writer = try reader.transaction(dot).map {
             Writer(
                 author: $0.transaction.author, contextName: $0.transaction.contextName,
-                timestamp: $0.transaction.timestamp)
+                note: $0.transaction.note, timestamp: $0.transaction.timestamp)
         }
         if known.count >= Self.most { known.removeAll(keepingCapacity: true) }
         known[dot] = .some(writer)

@@ -50,6 +50,13 @@ extension StoreReader {
         statement.bind(1, Int64(bitPattern: position))
         statement.bind(2, limit)
         if let name { statement.bind(3, name) }
+        return try logged(statement, byteLimit: byteLimit)
+    }
+
+    /// The transactions of a statement that selects position, generation, checksum and bytes.
+    private func logged(
+        _ statement: SQLStatement, byteLimit: Int
+    ) throws -> [LoggedTransaction] {
         defer { statement.reset() }
         // A consumer that follows the log mostly finds nothing new: then they are not looked at.
         var known: Beginnings?
@@ -75,6 +82,34 @@ extension StoreReader {
             if bytesRead >= byteLimit { break }
         }
         return result
+    }
+
+    /// The log before a position, newest first.
+    ///
+    /// - Parameters:
+    ///   - position: `UInt64.max` for the end.
+    ///   - limit: the most transactions, at least 1.
+    ///   - byteLimit: reading stops once so many bytes are read; the first is always read.
+    ///   - name: as for ``history(afterPosition:limit:byteLimit:named:)``.
+    /// - Throws: ``CoordinatorError``: `storeDamaged`.
+    package func history(
+        beforePosition position: UInt64, limit: Int, byteLimit: Int = .max, named name: String? = nil
+    ) throws -> [LoggedTransaction] {
+        let statement = try database.prepared(
+            name == nil
+                ? """
+                SELECT position, generation, checksum, bytes FROM _transaction
+                WHERE position < ?1 ORDER BY position DESC LIMIT ?2
+                """
+                : """
+                SELECT t.position, t.generation, t.checksum, t.bytes
+                FROM _historyIndex i CROSS JOIN _transaction t ON t.position = i.position
+                WHERE i.name = ?3 AND i.position < ?1 ORDER BY i.position DESC LIMIT ?2
+                """)
+        statement.bind(1, Int64(clamping: position))
+        statement.bind(2, limit)
+        if let name { statement.bind(3, name) }
+        return try logged(statement, byteLimit: byteLimit)
     }
 
     /// The bytes of the transactions that a vector does not cover, in the order applied here,

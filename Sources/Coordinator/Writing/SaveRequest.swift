@@ -12,6 +12,8 @@ package struct SaveRequest: Sendable {
     package var author: String?
     /// The context's name.
     package var contextName: String?
+    /// Why it is made, at most ``Transaction/Bounds/noteBytes``.
+    package var note: String?
     /// A name under which the save is done at most once, 1...200 bytes.
     package var saveID: String?
     /// Whether it may have more operations than ``Bounds/operations``. Other saves wait while it is
@@ -53,14 +55,54 @@ package struct SaveRequest: Sendable {
     /// Describes a save.
     package init(
         operations: [SaveOperation], mergePolicy: MergePolicy = .error, author: String? = nil,
-        contextName: String? = nil, saveID: String? = nil, isBulk: Bool = false
+        contextName: String? = nil, saveID: String? = nil, note: String? = nil, isBulk: Bool = false
     ) {
         self.operations = operations
         self.mergePolicy = mergePolicy
         self.author = author
         self.contextName = contextName
         self.saveID = saveID
+        self.note = note
         self.isBulk = isBulk
+    }
+}
+
+/// What a transaction says of itself: who made it, where and why.
+package struct SaveDescription: Hashable, Sendable {
+    /// The author, in the application's words.
+    package var author: String?
+    /// The context's name.
+    package var contextName: String?
+    /// The reason, at most ``Transaction/Bounds/noteBytes``.
+    package var note: String?
+
+    /// Describes a save.
+    package init(author: String? = nil, contextName: String? = nil, note: String? = nil) {
+        self.author = author
+        self.contextName = contextName
+        self.note = note
+    }
+
+    /// Refuses a note that other nodes would refuse.
+    ///
+    /// - Throws: ``CoordinatorError`` (`malformed`).
+    func check() throws {
+        guard let note, note.isEmpty || note.utf8.count > Transaction.Bounds.noteBytes else {
+            return
+        }
+        throw CoordinatorError(
+            .malformed,
+            "A note has 1 to \(Transaction.Bounds.noteBytes) bytes of UTF-8, not "
+                + "\(note.utf8.count).")
+    }
+}
+
+extension SaveRequest {
+    /// A save of some operations by somebody.
+    init(operations: [SaveOperation], by who: SaveDescription, isBulk: Bool = false) {
+        self.init(
+            operations: operations, author: who.author, contextName: who.contextName,
+            note: who.note, isBulk: isBulk)
     }
 }
 

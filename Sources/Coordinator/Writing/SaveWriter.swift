@@ -22,6 +22,7 @@ struct SaveWriter: StorePart {
             }
             if let answer = try saveAnswers.repeatedAnswer(to: request, saveID) { return answer }
         }
+        try SaveDescription(note: request.note).check()
         if request.exceedsLimit { throw CoordinatorError.notBulk(request.countedOperations) }
         // Checked here, because what follows a departure in its own group would reach nobody.
         if state.membership[actor.node]?.departure != nil {
@@ -165,8 +166,8 @@ struct SaveWriter: StorePart {
             dot: Dot(actor: actor, sequence: seen[actor] + 1),
             timestamp: state.clock.now(wallMilliseconds: environment.wallMilliseconds()),
             seen: seen, author: request.author, contextName: request.contextName,
-            saveID: request.saveID, modelHash: model.modelHash, shapes: shapes,
-            changes: changes)
+            saveID: request.saveID, note: request.note, modelHash: model.modelHash,
+            shapes: shapes, changes: changes)
     }
 
     /// Encodes a save, before anything of it is written.

@@ -15,6 +15,8 @@ package struct Transaction: Hashable, Sendable {
     package var contextName: String?
     /// The name under which the save can be repeated without being done twice.
     package var saveID: String?
+    /// Why it was made, in the author's words: of decisions over conflicts.
+    package var note: String?
     /// The hash of the model the writer used, 32 bytes.
     package var modelHash: [UInt8]
     /// The meaning of the changes' values; changes point here by position.
@@ -25,7 +27,8 @@ package struct Transaction: Hashable, Sendable {
     /// Composes a transaction.
     package init(
         dot: Dot, timestamp: HybridTimestamp, seen: VersionVector, author: String? = nil,
-        contextName: String? = nil, saveID: String? = nil, modelHash: [UInt8],
+        contextName: String? = nil, saveID: String? = nil, note: String? = nil,
+        modelHash: [UInt8],
         shapes: [ChangeShape], changes: [Change]
     ) {
         self.dot = dot
@@ -34,6 +37,7 @@ package struct Transaction: Hashable, Sendable {
         self.author = author
         self.contextName = contextName
         self.saveID = saveID
+        self.note = note
         self.modelHash = modelHash
         self.shapes = shapes
         self.changes = changes

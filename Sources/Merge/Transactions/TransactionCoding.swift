@@ -1,14 +1,14 @@
 /// The canonical bytes of a transaction: the same in the log and on the wire.
 ///
-/// Layout: one CBOR array of 12
+/// Layout: one CBOR array of 12, or of 13 where there is a note
 ///
 ///     [format, node, incarnation, sequence, timestamp, seen, author, contextName, saveID,
-///      modelHash, [shapes], [changes and runs]]
+///      (note,) modelHash, [shapes], [changes and runs]]
 ///     shape  = [entity, [assigned names], [carried names]]
 ///     change = [kind, shape, row, (target for links,) value ...]
 ///
-/// The format is 2 where there are runs (``ChangeRun``), and 1 where there are none. Format 1 of earlier
-/// programs has changes where there could be runs.
+/// The format is 2 where there are runs (``ChangeRun``), and 1 where there are none; with a note it is
+/// 4 and 3. Format 1 of earlier programs has changes where there could be runs.
 ///
 /// `seen` is the frontier of what the transaction has seen, to which the beginnings of its actors belong
 /// (``Beginnings``), with the entry of the transaction's own actor in any case.
@@ -17,7 +17,7 @@
 /// of a bulk import.
 extension Transaction {
     /// The formats' numbers. A transaction of any other is refused.
-    static let formats: ClosedRange<UInt64> = 1...2
+    static let formats: ClosedRange<UInt64> = 1...4
 
     /// Bounds of what a decoder accepts, each far above what the product writes itself.
     package enum Bounds {
@@ -33,6 +33,8 @@ extension Transaction {
         package static let names = 4_000_000
         /// The most properties in a shape, as SQLite's default limit of columns.
         package static let properties = 2_000
+        /// The longest note, in bytes of UTF-8.
+        package static let noteBytes = 1_000
     }
 
     /// The canonical bytes.
@@ -45,10 +47,9 @@ extension Transaction {
     /// The canonical bytes, and how many there were without runs, about.
     func encodedTelling(_ frontier: VersionVector?) -> (bytes: [UInt8], plainSize: Int) {
         var writer = CBORWriter(capacity: 160 + changes.count * 64)
-        writer.beginArray(12)
+        writer.beginArray(note == nil ? 12 : 13)
         let parts = ChangeRun.parts(of: changes)
-        writer.write(
-            parts.count < changes.count ? Self.formats.upperBound : Self.formats.lowerBound)
+        writer.write(UInt64((parts.count < changes.count ? 2 : 1) + (note == nil ? 0 : 2)))
         writer.write(UInt64(dot.actor.node.rawValue))
         writer.write(dot.actor.incarnation)
         writer.write(dot.sequence)
@@ -57,6 +58,7 @@ extension Transaction {
         writer.write(author)
         writer.write(contextName)
         writer.write(saveID)
+        if let note { writer.write(note) }
         writer.write(modelHash)
         writer.beginArray(shapes.count)
         for shape in shapes {
@@ -103,23 +105,58 @@ extension Transaction {
         _ bytes: [UInt8], keepsChanges: Bool
     ) throws(DecodingFailure) -> Told {
         var reader = CBORReader(bytes)
-        try reader.array(exactly: 12)
+        let count = try reader.array()
         let known = try reader.unsigned()
         guard formats.contains(known) else {
             throw DecodingFailure(
                 "transaction format \(known) of a later program, or of one before 0.1.0",
                 offset: reader.offset)
         }
+        guard count == (known > 2 ? 13 : 12) else {
+            throw DecodingFailure("\(count) parts in format \(known)", offset: reader.offset)
+        }
         let told = try decode(
-            from: &reader, hasRuns: known == formats.upperBound, keepsChanges: keepsChanges)
+            from: &reader, hasNote: known > 2, hasRuns: known % 2 == 0,
+            keepsChanges: keepsChanges)
         try reader.finish()
         return told
     }
 
+    /// Whether canonical bytes that begin so have runs.
+    package static func hasRuns(_ bytes: [UInt8]) -> Bool {
+        bytes.count > 1 && (bytes[1] == 2 || bytes[1] == 4)
+    }
+
+    /// Reads what stands before the changes, in a few bytes however many changes there are. They are not
+    /// checked, and not part of the answer.
+    package static func decodeHeading(_ bytes: [UInt8]) throws(DecodingFailure) -> Transaction {
+        var reader = CBORReader(bytes)
+        _ = try reader.array()
+        let known = try reader.unsigned()
+        guard formats.contains(known) else {
+            throw DecodingFailure("transaction format \(known)", offset: reader.offset)
+        }
+        return try decodeHeading(from: &reader, hasNote: known > 2)
+    }
+
     /// Reads what stands behind the format.
     private static func decode(
-        from reader: inout CBORReader, hasRuns: Bool, keepsChanges: Bool
+        from reader: inout CBORReader, hasNote: Bool, hasRuns: Bool, keepsChanges: Bool
     ) throws(DecodingFailure) -> Told {
+        var transaction = try decodeHeading(from: &reader, hasNote: hasNote)
+        let shapes = try decodeShapes(from: &reader)
+        var changes = ReadChanges(shapes: shapes, hasRuns: hasRuns, isKept: keepsChanges)
+        try changes.read(from: &reader)
+        if keepsChanges { transaction.shapes = shapes }
+        transaction.changes = changes.changes
+        return Told(
+            transaction: transaction, changeCount: changes.count, valueCount: changes.valueCount,
+            plainSize: reader.offset + changes.unrolled)
+    }
+
+    private static func decodeHeading(
+        from reader: inout CBORReader, hasNote: Bool
+    ) throws(DecodingFailure) -> Transaction {
         let actor = try reader.actor()
         let sequence = try reader.unsigned()
         guard sequence > 0 else {
@@ -134,20 +171,18 @@ extension Transaction {
         let author = try reader.optionalText()
         let contextName = try reader.optionalText()
         let saveID = try reader.optionalText()
+        let note = hasNote ? try reader.text() : nil
+        guard note?.utf8.count ?? 0 <= Bounds.noteBytes else {
+            throw DecodingFailure("a note is too long", offset: reader.offset)
+        }
         let modelHash = try reader.data()
         guard modelHash.count == 32 else {
             throw DecodingFailure("a model hash has 32 bytes", offset: reader.offset)
         }
-        let shapes = try decodeShapes(from: &reader)
-        var changes = ReadChanges(shapes: shapes, hasRuns: hasRuns, isKept: keepsChanges)
-        try changes.read(from: &reader)
-        let transaction = Transaction(
+        return Transaction(
             dot: Dot(actor: actor, sequence: sequence), timestamp: timestamp, seen: seen,
-            author: author, contextName: contextName, saveID: saveID, modelHash: modelHash,
-            shapes: keepsChanges ? shapes : [], changes: changes.changes)
-        return Told(
-            transaction: transaction, changeCount: changes.count, valueCount: changes.valueCount,
-            plainSize: reader.offset + changes.unrolled)
+            author: author, contextName: contextName, saveID: saveID, note: note,
+            modelHash: modelHash, shapes: [], changes: [])
     }
 
     private static func decodeShapes(
@@ -254,7 +289,7 @@ private struct ReadChanges {
         }
         for _ in 0..<parts { try readPart(from: &reader) }
         guard !hasRuns || count > parts else {
-            throw DecodingFailure("format 2 without a run", offset: reader.offset)
+            throw DecodingFailure("a format with runs, without a run", offset: reader.offset)
         }
     }
 

@@ -33,6 +33,7 @@ struct HTTPRouter: Sendable {
     private let batches: BatchResource
     private let fetches: FetchResource
     private let objects: ObjectsResource
+    private let explanations: ExplainResource
     private let generations: GenerationsResource
     private let history: HistoryResource
     private let changes: ChangesResource
@@ -54,6 +55,7 @@ struct HTTPRouter: Sendable {
         batches = BatchResource(services: services)
         fetches = FetchResource(services: services)
         objects = ObjectsResource(services: services)
+        explanations = ExplainResource(services: services)
         generations = GenerationsResource(services: services)
         history = HistoryResource(services: services)
         changes = ChangesResource(services: services)
@@ -142,7 +144,7 @@ struct HTTPRouter: Sendable {
         case 4 where segments[0] == "v1":
             switch (segments[1], segments[3]) {
             case ("objects", _):
-                let parameters = ["generation", "after", "versions", "timeoutSeconds"]
+                let parameters = ["generation", "after", "versions", "timeoutSeconds", "at"]
                 return [Endpoint("GET", .read, parameters) { try await objects.get($0) }.inLoop]
             case ("conflicts", "resolution"):
                 return [Endpoint("POST", .write) { try await conflicts.resolve(segments[2], $0) }]
@@ -152,6 +154,18 @@ struct HTTPRouter: Sendable {
                 ]
             case ("conflicts", "undo"):
                 return [Endpoint("POST", .write) { try await conflicts.undo(segments[2], $0) }]
+            default: return []
+            }
+        case 5 where segments[0] == "v1" && segments[1] == "objects":
+            switch segments[4] {
+            case "blame":
+                return [
+                    Endpoint("GET", .read, ["property", "lookback"]) {
+                        try await explanations.blame($0)
+                    }
+                ]
+            case "log":
+                return [Endpoint("GET", .read, ["limit"]) { try await explanations.log($0) }]
             default: return []
             }
         default: return []
@@ -171,7 +185,9 @@ struct HTTPRouter: Sendable {
         case "generations": return [Endpoint(brief: "POST") { try await generations.post($0) }]
         case "history":
             return [
-                Endpoint("GET", .read, ["after", "limit"] + HistoryResource.filters) {
+                Endpoint(
+                    "GET", .read, ["after", "limit", "order", "before"] + HistoryResource.filters
+                ) {
                     try await history.get($0)
                 },
                 Endpoint("DELETE", .admin, ["before"]) { try await history.delete($0) },
@@ -183,6 +199,13 @@ struct HTTPRouter: Sendable {
                 }
             ]
         case "consumers": return [Endpoint("GET", .read) { _ in try await consumers.list() }]
+        case "diff":
+            return [
+                Endpoint("GET", .read, ["from", "to", "entity", "limit", "after"]) {
+                    try await explanations.difference($0)
+                }
+            ]
+        case "discards": return [Endpoint("GET", .read) { _ in try await orphans.discards() }]
         case "orphans":
             return [Endpoint("GET", .read, ["after", "limit"]) { try await orphans.list($0) }]
         case "conflicts":
@@ -217,7 +240,9 @@ struct HTTPRouter: Sendable {
         case "orphans":
             return [
                 Endpoint("GET", .read) { _ in try await orphans.get(key) },
-                Endpoint("DELETE", .admin) { _ in try await orphans.delete(key) },
+                Endpoint("DELETE", .admin, ["author", "context", "note"]) {
+                    try await orphans.delete(key, $0)
+                },
             ]
         default: return []
         }

@@ -29,6 +29,8 @@ final class HTTPServices: Sendable {
     /// Where the store is copied, one copy after the other.
     private let copyingThread = NIOThreadPool(numberOfThreads: 1)
     let pinTurns = PinTurns()
+    /// The store as it was, which one request after the other reads.
+    let past: PastReads
     private let stopReason: Mutex<CoordinatorError?>
     private let isVerifying = Mutex(false)
     /// Whether the model has an entity that others inherit from, so that a reference does not tell
@@ -63,6 +65,7 @@ final class HTTPServices: Sendable {
         readMilliseconds = UInt64(max(0, readTimeout / .milliseconds(1)))
         leases = GenerationLeases()
         feed = ChangeFeed(coordinator)
+        past = PastReads(coordinator, milliseconds: readMilliseconds)
         threads = NIOThreadPool(numberOfThreads: limits.short + limits.long)
         threads.start()
         briefThreads.start()
@@ -226,6 +229,7 @@ final class HTTPServices: Sendable {
     func stop() async {
         feed.stop()
         leases.releaseAll()
+        await past.stop()
         await withTaskGroup(of: Void.self) { group in
             for pool in [threads, briefThreads, verifyingThread, copyingThread] {
                 group.addTask { try? await pool.shutdownGracefully() }

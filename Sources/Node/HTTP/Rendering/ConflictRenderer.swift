@@ -13,9 +13,11 @@ struct ConflictRenderer: Sendable {
     ///
     /// - Parameters:
     ///   - base: what was there before the sides; nil where it is not known.
+    ///   - digits: how many digits of its short name are shown.
     ///   - naming: gives the entities of the objects that it refers to.
     func json(
-        _ conflict: Conflict, base: (dot: Dot, value: PropertyValue)?, _ naming: EntityNaming
+        _ conflict: Conflict, base: (dot: Dot, value: PropertyValue)?, digits: Int,
+        _ naming: EntityNaming
     ) rethrows -> JSONValue {
         var sides: [JSONValue] = []
         for side in conflict.sides { sides.append(try json(side, of: conflict, naming)) }
@@ -28,6 +30,7 @@ struct ConflictRenderer: Sendable {
         }
         return [
             "id": .string(conflict.id.description),
+            "short": .string(String(conflict.id.shortName.prefix(digits))),
             "kind": .string(conflict.kind.rawValue),
             "state": .string(conflict.state.rawValue),
             "open": .boolean(conflict.isOpen),
@@ -43,8 +46,17 @@ struct ConflictRenderer: Sendable {
             ],
             "violation": ValueRenderer.text(conflict.violation?.rawValue),
             "closedBy": ValueRenderer.text(conflict.closedBy?.description),
-            "decision": conflict.decision.map(Self.json) ?? .null,
+            "decision": try decision(of: conflict, naming),
         ]
+    }
+
+    private func decision(of conflict: Conflict, _ naming: EntityNaming) rethrows -> JSONValue {
+        guard let decision = conflict.decision else { return .null }
+        guard let value = decision.value, var json = Self.json(decision).object else {
+            return Self.json(decision)
+        }
+        json["value"] = try self.value(value, of: conflict, naming)
+        return .object(json)
     }
 
     /// A conflict's resolution: `by` is the node where it was done.
@@ -52,7 +64,8 @@ struct ConflictRenderer: Sendable {
         [
             "by": .integer(Int64(decision.dot.actor.node.rawValue)),
             "author": ValueRenderer.text(decision.author),
-            "context": ValueRenderer.text(decision.contextName), "note": .null,
+            "context": ValueRenderer.text(decision.contextName),
+            "note": ValueRenderer.text(decision.note),
             "timestamp": ValueRenderer.timestamp(decision.timestamp),
             "dot": .string(decision.dot.description),
         ]

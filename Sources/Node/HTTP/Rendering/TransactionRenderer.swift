@@ -33,6 +33,7 @@ struct TransactionRenderer: Sendable {
             "seen": ValueRenderer.vector(transaction.seen),
             "author": ValueRenderer.text(transaction.author),
             "context": ValueRenderer.text(transaction.contextName),
+            "note": ValueRenderer.text(transaction.note),
             "saveID": ValueRenderer.text(transaction.saveID),
             "changes": .array(changes),
         ]

@@ -104,7 +104,7 @@ struct ClientBatch: Sendable {
             }
             return BatchDeleteRequest(
                 objectIDs: try uris.map { text in
-                    guard let uri = ObjectURI(text), uri.cluster == reader.cluster else {
+                    guard let uri = ObjectURI(text, in: reader.cluster), uri.cluster == reader.cluster else {
                         throw HTTPError.malformed(
                             "\"\(text)\" is no URI of an object of cluster \(reader.cluster).")
                     }
@@ -127,7 +127,7 @@ struct ClientBatch: Sendable {
             throw fields.wrong("entity", "the name of an entity")
         }
         guard let entity = model.entity(named: name) else {
-            throw .malformed("The model has no entity \"\(name)\".")
+            throw .malformed(model.noEntity(name))
         }
         return entity
     }

@@ -9,6 +9,8 @@ struct ClientFetch: Sendable {
     var selection: ObjectSelection
     var generation: QueryGenerationToken?
     var after: QueryGenerationToken?
+    /// The point of history that is read; nil for the present, or what ``generation`` names.
+    var at: HistoryPoint?
     var timeout: Duration
     /// The request's text for status: the entity and the beginning of the predicate.
     var text: String
@@ -19,7 +21,7 @@ struct ClientFetch: Sendable {
     private static let fields = [
         "entity", "predicate", "substitutions", "sort", "limit", "offset", "resultType",
         "properties", "groupBy", "having", "prefetch", "versions", "generation", "after",
-        "timeoutSeconds",
+        "timeoutSeconds", "at",
     ]
 
     /// Reads a fetch.
@@ -31,7 +33,7 @@ struct ClientFetch: Sendable {
             throw fields.wrong("entity", "the name of an entity")
         }
         guard let entity = model.entity(named: name) else {
-            throw HTTPError.malformed("The model has no entity \"\(name)\".")
+            throw HTTPError.malformed(model.noEntity(name))
         }
         self.entity = entity
         var request = FetchRequest(name)
@@ -69,6 +71,10 @@ struct ClientFetch: Sendable {
         try Self.checkPaths(of: request, entity, model)
         generation = try fields.token("generation")
         after = try fields.token("after")
+        at = try fields.point("at")
+        if at != nil, generation != nil {
+            throw HTTPError.malformed("\"at\" and \"generation\" exclude each other.")
+        }
         timeout = try fields.timeout()
         self.request = request
     }
@@ -162,7 +168,7 @@ struct ClientFetch: Sendable {
         for name in names {
             guard
                 entity.columnPosition(of: name) != nil || entity.relationship(named: name) != nil
-            else { throw .malformed("\(entity.name) has no property \"\(name)\".") }
+            else { throw .malformed(entity.noProperty(name)) }
             guard known.insert(name).inserted else {
                 throw .malformed("\"properties\" names \"\(name)\" twice.")
             }

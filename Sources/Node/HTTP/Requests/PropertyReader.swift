@@ -93,7 +93,7 @@ struct PropertyReader {
             }
             target = object
         } else {
-            guard let uri = ObjectURI(text) else {
+            guard let uri = ObjectURI(text, in: cluster) else {
                 fail(place, .wrongType, "\(place.property): \"\(text)\" is no object's URI.")
                 return nil
             }

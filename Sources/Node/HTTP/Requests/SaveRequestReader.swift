@@ -23,7 +23,7 @@ struct SaveRequestReader {
 
     private static let fields = [
         "operations", "saveID", "mergePolicy", "author", "context", "acknowledgement",
-        "timeoutSeconds", "bulk",
+        "timeoutSeconds", "bulk", "note",
     ]
     private static let insertFields = ["insert", "id", "values", "add", "resolves"]
     private static let updateFields = [
@@ -76,6 +76,7 @@ struct SaveRequestReader {
         var request = SaveRequest(
             operations: operations, mergePolicy: policy, author: try fields.string("author"),
             contextName: try fields.string("context"), saveID: try fields.string("saveID"),
+            note: try fields.string("note"),
             isBulk: try fields.boolean("bulk"))
         request.isWordByWord = true
         return Result(
@@ -170,7 +171,7 @@ struct SaveRequestReader {
 
     private func entity(_ name: String) throws(HTTPError) -> ManagedObjectModel.Entity {
         guard let entity = reader.model.entity(named: name) else {
-            throw .malformed("The model has no entity \"\(name)\".")
+            throw .malformed(reader.model.noEntity(name))
         }
         return entity
     }
@@ -188,7 +189,7 @@ struct SaveRequestReader {
             reader.fail(place, .danglingReference, "The request does not insert \(text).")
             return nil
         }
-        guard let uri = ObjectURI(text) else { throw fields.wrong(key, "an object's URI") }
+        guard let uri = ObjectURI(text, in: reader.cluster) else { throw fields.wrong(key, "an object's URI") }
         guard uri.cluster == reader.cluster else {
             reader.fail(
                 place, .danglingReference,
@@ -363,6 +364,6 @@ struct SaveRequestReader {
         if entity.attribute(named: name) != nil {
             throw .malformed("\(entity.name).\(name) is transient, or no relationship.")
         }
-        throw .malformed("\(entity.name) has no property \"\(name)\".")
+        throw .malformed(entity.noProperty(name))
     }
 }

@@ -40,6 +40,7 @@ struct ConflictsResource: Sendable {
         return .json(
             try await services.read { reader in
                 let entities = ReferencedEntities(reader, renderer.renderer.model)
+                let digits = try reader.shortNameLength()
                 let deadline = ContinuousClock.now + Limits.timeForBases
                 var output = Array("{\"conflicts\":[".utf8)
                 var (count, last, next): (Int, ConflictPlace?, ConflictPlace?) = (0, nil, nil)
@@ -55,7 +56,8 @@ struct ConflictsResource: Sendable {
                             byteLimit: Limits.bytesForBase)
                     }
                     if count > 0 { output.append(UInt8(ascii: ",")) }
-                    let json = try renderer.json(conflict, base: base, entities.name)
+                    let json = try renderer.json(
+                        conflict, base: base, digits: digits, entities.name)
                     JSONWriter.append(json, to: &output)
                     (count, last) = (count + 1, place)
                     return true
@@ -91,12 +93,12 @@ struct ConflictsResource: Sendable {
         }
         if let name = request.parameter("entity") {
             guard services.model.entity(named: name) != nil else {
-                throw .malformed("The model has no entity \"\(name)\".")
+                throw .malformed(services.model.noEntity(name))
             }
             query.entity = name
         }
         if let text = request.parameter("object") {
-            guard let uri = ObjectURI(text), uri.cluster == services.cluster else {
+            guard let uri = ObjectURI(text, in: services.cluster), uri.cluster == services.cluster else {
                 throw .malformed("\"object\" must be the URI of an object of this cluster.")
             }
             query.object = uri.objectID
@@ -113,7 +115,7 @@ struct ConflictsResource: Sendable {
     }
 
     func get(_ text: String) async throws -> HTTPAnswer {
-        let id = try Self.id(text)
+        let id = try await services.conflictID(text)
         let renderer = renderer
         return .json(
             try await services.read { reader in
@@ -121,62 +123,57 @@ struct ConflictsResource: Sendable {
                 let entities = ReferencedEntities(reader, renderer.renderer.model)
                 return JSONWriter.bytes(
                     of: try renderer.json(
-                        conflict, base: try reader.base(of: conflict), entities.name))
+                        conflict, base: try reader.base(of: conflict),
+                        digits: try reader.shortNameLength(), entities.name))
             })
-    }
-
-    private static func id(_ text: String) throws -> ConflictID {
-        guard let id = ConflictID(text) else {
-            throw CoordinatorError(
-                .conflictNotFound,
-                "\"\(text)\" is no conflict's ID; they look like Person.p17.name.")
-        }
-        return id
     }
 
     // MARK: Deciding
 
     func resolve(_ text: String, _ request: HTTPRequestParts) async throws -> HTTPAnswer {
-        let id = try Self.id(text)
+        let id = try await services.conflictID(text)
         let fields = try JSONFields(
             try request.json(maximumBytes: services.maximumBodyBytes),
             allowed: [
                 "side", "object", "values", "policy", "delete", "change", "sides", "author",
-                "context",
+                "context", "note",
             ])
         let resolution = try await resolution(of: id, fields)
-        let sides = try Self.sides(fields)
+        let sides = try await sides(fields)
         let author = try fields.string("author")
         let context = try fields.string("context")
+        let note = try fields.string("note")
         let result = try await services.backend.saving {
             try await $0.resolve(
-                id, resolution, sides: sides, author: author, contextName: context)
+                id, resolution, sides: sides, author: author, contextName: context, note: note)
         }
         return try await SaveResource(services: services).answer(to: result)
     }
 
     func undo(_ text: String, _ request: HTTPRequestParts) async throws -> HTTPAnswer {
-        let id = try Self.id(text)
+        let id = try await services.conflictID(text)
         let json =
             request.body.isEmpty
             ? JSONValue.object(JSONObject())
             : try request.json(maximumBytes: services.maximumBodyBytes)
-        let fields = try JSONFields(json, allowed: ["sides", "author", "context"])
-        let sides = try Self.sides(fields)
+        let fields = try JSONFields(json, allowed: ["sides", "author", "context", "note"])
+        let sides = try await sides(fields)
         let author = try fields.string("author")
         let context = try fields.string("context")
+        let note = try fields.string("note")
         let result = try await services.backend.saving {
-            try await $0.undo(id, sides: sides, author: author, contextName: context)
+            try await $0.undo(
+                id, sides: sides, author: author, contextName: context, note: note)
         }
         return try await SaveResource(services: services).answer(to: result)
     }
 
-    static func sides(_ fields: JSONFields) throws(HTTPError) -> [Dot]? {
+    private func sides(_ fields: JSONFields) async throws -> [Dot]? {
         guard let texts = try fields.strings("sides") else { return nil }
         var dots: [Dot] = []
         for text in texts {
-            guard let dot = Dot(text) else { throw fields.wrong("sides", "an array of dots") }
-            dots.append(dot)
+            dots.append(
+                try await services.dot(text, orThrow: fields.wrong("sides", "an array of dots")))
         }
         return dots
     }
@@ -200,9 +197,9 @@ struct ConflictsResource: Sendable {
                 }
                 return .sideNumber(number)
             }
-            guard let dot = Dot(try fields.string("side") ?? "") else {
-                throw fields.wrong("side", "the dot or the number of a side")
-            }
+            let dot = try await services.dot(
+                try fields.string("side") ?? "",
+                orThrow: fields.wrong("side", "the dot or the number of a side"))
             return try object(fields).map { .sideOf($0, dot) } ?? .side(dot)
         case "policy":
             guard let policy = MergePolicy(rawValue: try fields.string("policy") ?? "") else {
@@ -227,7 +224,7 @@ struct ConflictsResource: Sendable {
 
     private func object(_ fields: JSONFields) throws(HTTPError) -> ManagedObjectID? {
         guard let text = try fields.string("object") else { return nil }
-        guard let uri = ObjectURI(text), uri.cluster == services.cluster,
+        guard let uri = ObjectURI(text, in: services.cluster), uri.cluster == services.cluster,
             services.model.entity(named: uri.entityName) != nil
         else { throw fields.wrong("object", "the URI of an object of this cluster") }
         return uri.objectID
@@ -252,7 +249,7 @@ struct ConflictsResource: Sendable {
         var reader = PropertyReader(model: services.model, cluster: services.cluster)
         var changes: [ManagedObjectID: [String: PropertyValue]] = [:]
         for member in object.members {
-            guard let uri = ObjectURI(member.key), uri.cluster == services.cluster,
+            guard let uri = ObjectURI(member.key, in: services.cluster), uri.cluster == services.cluster,
                 let entity = services.model.entity(named: uri.entityName)
             else { throw fields.wrong("change", "an object with URIs of this cluster as keys") }
             changes[uri.objectID] = try Self.values(
@@ -273,7 +270,7 @@ struct ConflictsResource: Sendable {
         var values: [String: PropertyValue] = [:]
         for member in members {
             guard let position = entity.position(of: member.key) else {
-                throw .malformed("\(entity.name) has no stored property \"\(member.key)\".")
+                throw .malformed(entity.noProperty(member.key, kind: "stored property"))
             }
             values[member.key] = reader.value(
                 member.value, entity.properties[position],

@@ -18,19 +18,23 @@ struct FetchResource: Sendable {
     func post(_ request: HTTPRequestParts) async throws -> HTTPAnswer {
         let fetch = try ClientFetch(
             try request.json(maximumBytes: services.maximumBodyBytes), model: services.model)
-        let pin = try await services.pin(
-            generation: fetch.generation, after: fetch.after, timeout: fetch.timeout)
-        if request.wantsLines { return try await lines(fetch, pin) }
+        let source = try await services.source(
+            at: fetch.at, generation: fetch.generation, after: fetch.after,
+            timeout: fetch.timeout)
+        if request.wantsLines { return try await lines(fetch, source) }
         let renderer = services.renderer.writing(request.answerFormat)
         return HTTPAnswer(
             contentType: renderer.format.mediaType,
-            body: try await services.read(pin, as: fetch.text) { try answer(fetch, $0, renderer) })
+            body: try await services.read(source, as: fetch.text) {
+                try answer(fetch, $0, renderer, state: try source.token($0))
+            })
     }
 
     // MARK: Whole answers
 
     private func answer(
-        _ fetch: ClientFetch, _ reader: StoreReader, _ renderer: ValueRenderer
+        _ fetch: ClientFetch, _ reader: StoreReader, _ renderer: ValueRenderer,
+        state: QueryGenerationToken
     ) throws -> HTTPAnswer.Body {
         let format = renderer.format
         var writer = AnswerWriter(services, reader, format)
@@ -62,7 +66,7 @@ struct FetchResource: Sendable {
             format.append(key: "count", isFirst: true, to: &writer.output)
             format.append(.integer(Int64(try reader.count(fetch.request))), to: &writer.output)
         }
-        renderer.appendState(try reader.token, to: &writer.output)
+        renderer.appendState(state, to: &writer.output)
         format.endObject(in: &writer.output)
         return try writer.finish()
     }
@@ -121,21 +125,21 @@ struct FetchResource: Sendable {
 
     // MARK: Streams
 
-    private func lines(_ fetch: ClientFetch, _ given: GenerationPin?) async throws -> HTTPAnswer {
+    private func lines(_ fetch: ClientFetch, _ given: ReadSource) async throws -> HTTPAnswer {
         guard fetch.request.relationshipKeyPathsForPrefetching.isEmpty else {
             throw HTTPError.malformed("\"prefetch\" cannot be streamed; fetch the objects apart.")
         }
         let services = services
         let renderer = services.renderer
         let coordinator = services.coordinator
-        let pin: GenerationPin
-        if let given {
-            pin = given
+        let source: ReadSource
+        if case .present(nil) = given {
+            source = .present(try await services.blocking { try coordinator.pinCurrentGeneration() })
         } else {
-            pin = try await services.blocking { try coordinator.pinCurrentGeneration() }
+            source = given
         }
-        let plan = try await services.read(pin, as: fetch.text) {
-            try self.plan(fetch, $0, renderer)
+        let (plan, token) = try await services.read(source, as: fetch.text) {
+            (try self.plan(fetch, $0, renderer), try source.token($0))
         }
         let body: @Sendable (HTTPAnswer.Write) async throws -> Void = { write in
             if case .budgeted(let lines) = plan.lines { try await lines.send(write) }
@@ -145,7 +149,7 @@ struct FetchResource: Sendable {
             var next = 0
             while next < plan.rows.count {
                 let first = next
-                let (part, reached) = try await services.read(pin, as: fetch.text) {
+                let (part, reached) = try await services.read(source, as: fetch.text) {
                     try Self.part(of: plan, from: first, fetch, $0, renderer)
                 }
                 next = reached
@@ -158,7 +162,7 @@ struct FetchResource: Sendable {
                 try await write(ByteBuffer(bytes: part))
             }
             var end = Array("{\"end\":true,\"count\":\(plan.count)".utf8)
-            renderer.appendState(pin.token, to: &end)
+            renderer.appendState(token, to: &end)
             end.append(contentsOf: "}\n".utf8)
             try await write(ByteBuffer(bytes: end))
         }

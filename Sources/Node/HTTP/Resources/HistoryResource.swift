@@ -19,6 +19,22 @@ struct HistoryResource: Sendable {
     }
 
     func get(_ request: HTTPRequestParts) async throws -> HTTPAnswer {
+        switch request.parameter("order") {
+        case nil, "applied":
+            guard request.parameter("before") == nil else {
+                throw HTTPError.malformed("\"before\" belongs to \"order=newest\".")
+            }
+            return try await applied(request)
+        case "newest":
+            guard request.parameter("after") == nil else {
+                throw HTTPError.malformed("\"after\" belongs to \"order=applied\".")
+            }
+            return try await newest(request)
+        default: throw HTTPError.malformed("\"order\" must be applied or newest.")
+        }
+    }
+
+    private func applied(_ request: HTTPRequestParts) async throws -> HTTPAnswer {
         let limit = min(try request.count("limit", atLeast: 1) ?? .max, Limits.transactions)
         let after = try await services.known(try request.token("after"))
         let filter = try Self.filter(request, services)
@@ -59,7 +75,7 @@ struct HistoryResource: Sendable {
     }
 
     /// The parameters that choose what of history is wanted.
-    static let filters = ["author", "context", "node", "entity", "property", "where"]
+    static let filters = ["author", "context", "node", "entity", "property", "object", "where"]
 
     /// The filter that a request has.
     static func filter(
@@ -73,6 +89,12 @@ struct HistoryResource: Sendable {
                 throw HTTPError.malformed("\"node\" must be the number of a node.")
             }
             filter.node = node
+        }
+        if let text = request.parameter("object") {
+            guard let uri = ObjectURI(text, in: services.cluster), uri.cluster == services.cluster else {
+                throw HTTPError.malformed("\"object\" must be the URI of an object of this cluster.")
+            }
+            filter.object = uri.objectID
         }
         if let text = request.parameter("where") {
             filter.predicate = try Predicate(format: text)

@@ -10,18 +10,18 @@ struct ObjectsResource: Sendable {
     func get(_ request: HTTPRequestParts) async throws -> HTTPAnswer {
         let name = request.segments[2]
         guard let entity = services.model.entity(named: name) else {
-            throw HTTPError.malformed("The model has no entity \"\(name)\".")
+            throw HTTPError.malformed(services.model.noEntity(name))
         }
         guard let row = RowID(request.segments[3]) else {
             throw HTTPError.malformed("\"\(request.segments[3])\" is no object; expected p1234.")
         }
         let selection = ObjectSelection(includesVersions: try request.boolean("versions") ?? false)
-        let pin = try await services.pin(
-            generation: try request.token("generation"), after: try request.token("after"),
-            timeout: try request.timeout())
+        let source = try await services.source(
+            at: try request.point("at"), generation: try request.token("generation"),
+            after: try request.token("after"), timeout: try request.timeout())
         let renderer = services.renderer
         return .json(
-            try await services.read(pin) { reader in
+            try await services.read(source) { reader in
                 guard let snapshot = try reader.row(entity, row) else {
                     throw CoordinatorError(
                         .objectNotFound, "\(entity.name)/\(row) does not exist.")
@@ -29,7 +29,7 @@ struct ObjectsResource: Sendable {
                 var encoder = ObjectEncoder(reader, renderer: renderer, selection: selection)
                 var output = [UInt8(ascii: "{")]
                 try encoder.appendMembers(snapshot, to: &output)
-                renderer.appendState(try reader.token, to: &output)
+                renderer.appendState(try source.token(reader), to: &output)
                 output.append(UInt8(ascii: "}"))
                 return output
             })

@@ -35,6 +35,23 @@ struct OrphansResource: Sendable {
             })
     }
 
+    /// The records of those that were discarded here, newest first.
+    func discards() async throws -> HTTPAnswer {
+        .json(
+            try await services.read { reader in
+                let records = try reader.orphanDiscards().map { discard -> JSONValue in
+                    [
+                        "transaction": .string(discard.dot.description),
+                        "discardedAt": ["milliseconds": ValueRenderer.count(discard.milliseconds)],
+                        "author": ValueRenderer.text(discard.description.author),
+                        "context": ValueRenderer.text(discard.description.contextName),
+                        "note": ValueRenderer.text(discard.description.note),
+                    ]
+                }
+                return JSONWriter.bytes(of: ["discards": .array(records)])
+            })
+    }
+
     func get(_ name: String) async throws -> HTTPAnswer {
         let dot = try Self.dot(name)
         let renderer = TransactionRenderer(renderer: services.renderer)
@@ -49,12 +66,16 @@ struct OrphansResource: Sendable {
             })
     }
 
-    func delete(_ name: String) async throws -> HTTPAnswer {
+    /// Discards one; who does it, where and why comes as parameters.
+    func delete(_ name: String, _ request: HTTPRequestParts) async throws -> HTTPAnswer {
         let dot = try Self.dot(name)
+        let who = SaveDescription(
+            author: request.parameter("author"), contextName: request.parameter("context"),
+            note: request.parameter("note"))
         let coordinator = services.coordinator
         return .json(
             try await services.blocking {
-                try coordinator.discardOrphan(dot)
+                try coordinator.discardOrphan(dot, by: who)
                 return ["discarded": .boolean(true)]
             })
     }
