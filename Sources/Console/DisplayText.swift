@@ -53,6 +53,21 @@ package enum DisplayText {
         return cut(text, to: columns - used) + String(end.reversed())
     }
 
+    /// Text in lines of at most so many columns, divided between words.
+    package static func wrap(_ text: String, to columns: Int) -> [String] {
+        var lines: [String] = []
+        var line = ""
+        for word in text.split(separator: " ") {
+            if !line.isEmpty, width(line) + 1 + width(String(word)) > columns {
+                lines.append(line)
+                line = ""
+            }
+            line += (line.isEmpty ? "" : " ") + word
+        }
+        if !line.isEmpty || lines.isEmpty { lines.append(line) }
+        return lines
+    }
+
     /// Text in ASCII alone, for terminals whose locale has no more: what is not has its number.
     package static func ascii(_ text: String) -> String {
         var result = ""

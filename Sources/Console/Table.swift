@@ -46,17 +46,24 @@ package struct Table {
         package let fit: Fit
         /// Where there is no room, columns of the greatest rank are left out first; those of rank 0 never.
         package let rank: Int
+        /// Whether it is shown only where the others have all the room that they need.
+        package let isExtra: Bool
+        /// Whether it stands on a line of its own beneath the row where the row has no room for it.
+        package let goesBelow: Bool
         /// To how many columns it is cut at most.
         package let least: Int
 
         package init(
-            _ title: String, isNumeric: Bool = false, fit: Fit = .end, rank: Int = 0, least: Int = 4
+            _ title: String, isNumeric: Bool = false, fit: Fit = .end, rank: Int = 0, least: Int = 4,
+            isExtra: Bool = false, goesBelow: Bool = false
         ) {
             self.title = title
             self.isNumeric = isNumeric
             self.fit = fit
             self.rank = rank
             self.least = least
+            self.isExtra = isExtra
+            self.goesBelow = goesBelow
         }
 
         package init(stringLiteral title: String) { self.init(title) }
@@ -109,6 +116,12 @@ package struct Table {
                 return columns[place].isNumeric ? fill + painted : painted + fill
             }
             lines.append(Self.joined(cells))
+            let below = layout.below.map { row[$0].short ?? row[$0].text }.filter { !$0.isEmpty }
+            if !below.isEmpty {
+                lines.append(
+                    "   " + DisplayText.shorten(
+                        below.joined(separator: "  "), to: max(1, terminal.width - 3)))
+            }
         }
         return lines.map { terminal.asShown($0) }
     }
@@ -124,6 +137,8 @@ package struct Table {
 private struct Layout {
     /// Those that are shown, in order.
     private(set) var places: [Int]
+    /// Those that stand beneath their rows.
+    private(set) var below: [Int] = []
     /// By place, of all columns.
     private(set) var widths: [Int]
     private let table: Table
@@ -154,12 +169,13 @@ private struct Layout {
 
     /// Leaves out what has no room, and shares the rest.
     mutating func fit(within width: Int, leavesOut: Bool) {
-        while leavesOut, total(least) > width,
-            let last = places.max(by: { table.columns[$0].rank < table.columns[$1].rank }),
-            table.columns[last].rank > 0
+        while leavesOut, let last = places.max(by: { rank($0) < rank($1) }), rank(last) > 0,
+            total(table.columns[last].isExtra ? comfortable : least) > width
         {
             places.removeAll { $0 == last }
+            if table.columns[last].goesBelow { below.append(last) }
         }
+        below.sort()
         widths = least
         var left = width - total(least)
         // Columns that are cut are made narrower still; what must be copied is not.
@@ -167,24 +183,42 @@ private struct Layout {
             widths[widest] -= 1
             left += 1
         }
-        // What has a short form is shown whole before the others grow.
+        share(&left, upTo: comfortable)
+        // What has a short form is shown whole before long texts grow.
         for place in places where table.columns[place].fit == .whole {
             let more = natural[place] - widths[place]
             guard more > 0, more <= left else { continue }
             widths[place] = natural[place]
             left -= more
         }
-        while left > 0, let narrowest = growable.min(by: { widths[$0] < widths[$1] }) {
+        share(&left, upTo: natural)
+    }
+
+    /// Gives room to the columns that are cut, the narrowest first.
+    private mutating func share(_ left: inout Int, upTo most: [Int]) {
+        func growable() -> [Int] {
+            places.filter { table.columns[$0].fit != .whole && widths[$0] < most[$0] }
+        }
+        while left > 0, let narrowest = growable().min(by: { widths[$0] < widths[$1] }) {
             widths[narrowest] += 1
             left -= 1
         }
     }
 
-    private var narrowable: [Int] {
-        places.filter { table.columns[$0].fit != .whole && widths[$0] > 1 }
+    private func rank(_ place: Int) -> Int { table.columns[place].rank }
+
+    /// Widths with which nothing that matters is cut: a long text may be.
+    private var comfortable: [Int] {
+        natural.indices.map {
+            table.columns[$0].fit == .whole
+                ? max(least[$0], min(natural[$0], Self.comfort))
+                : min(natural[$0], max(Self.comfort, table.columns[$0].least))
+        }
     }
 
-    private var growable: [Int] {
-        places.filter { table.columns[$0].fit != .whole && widths[$0] < natural[$0] }
+    private static let comfort = 24
+
+    private var narrowable: [Int] {
+        places.filter { table.columns[$0].fit != .whole && widths[$0] > 1 }
     }
 }

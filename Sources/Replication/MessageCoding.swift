@@ -129,19 +129,6 @@ extension Envelope {
         }
         return hasher.finalize().0
     }
-
-    /// The name of the transaction in canonical bytes, read without decoding the rest.
-    static func dot(ofTransaction bytes: [UInt8]) throws(DecodingFailure) -> Dot {
-        var reader = CBORReader(bytes)
-        try reader.array(exactly: 12)
-        _ = try reader.unsigned()
-        let actor = try reader.actor()
-        let sequence = try reader.unsigned()
-        guard sequence > 0 else {
-            throw DecodingFailure("a sequence starts at 1", offset: reader.offset)
-        }
-        return Dot(actor: actor, sequence: sequence)
-    }
 }
 
 extension Message {

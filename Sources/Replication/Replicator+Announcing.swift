@@ -123,7 +123,7 @@ extension Replicator {
         _ bytes: [UInt8], from index: Int, isPulled: Bool
     ) -> (dot: Dot, outcome: CausalQueue.Outcome)? {
         do throws(DecodingFailure) {
-            let dot = try Envelope.dot(ofTransaction: bytes)
+            let dot = try Transaction.head(bytes).dot
             if dot.actor == configuration.actor, !state.vector.contains(dot) {
                 raiseReuse(dot, from: index)
                 return (dot, .duplicate)

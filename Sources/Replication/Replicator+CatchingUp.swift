@@ -154,7 +154,7 @@ extension Replicator {
         }
         guard !transactions.isEmpty || reachedEnd else { return }
         if let first = transactions.first, first.count > pull.granted(limits) {
-            guard let dot = try? Envelope.dot(ofTransaction: first) else { return }
+            guard let dot = try? Transaction.head(first).dot else { return }
             let long = Outgoing.Long(dot: dot, predecessors: pull.vector, bytes: first)
             let resumed = pull.resume.flatMap {
                 $0.dot == dot && $0.offset < UInt64(first.count) ? Int($0.offset) : nil

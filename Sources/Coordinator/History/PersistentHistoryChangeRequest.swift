@@ -179,7 +179,7 @@ extension StoreReader {
         let limit = date.timeIntervalSince1970 * 1000
         var last: UInt64?
         while try statement.step() {
-            guard let timestamp = Transaction.timestamp(ofHead: statement.bytes(1)),
+            guard let timestamp = try? Transaction.head(statement.bytes(1)).timestamp,
                 Double(timestamp.milliseconds) < limit
             else { break }
             last = UInt64(bitPattern: statement.integer(0))

@@ -154,6 +154,6 @@ extension StoreReader {
         statement.bind(1, Int64(bitPattern: position))
         guard try statement.step() else { return nil }
         defer { statement.reset() }
-        return Transaction.timestamp(ofHead: statement.bytes(0))
+        return try? Transaction.head(statement.bytes(0)).timestamp
     }
 }

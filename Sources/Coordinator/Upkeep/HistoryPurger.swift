@@ -140,7 +140,7 @@ struct HistoryPurger: StorePart {
                 position: UInt64(bitPattern: statement.integer(0)),
                 dot: try state.actors.dot(statement.integer(1)),
                 bytes: UInt64(clamping: statement.integer(2)),
-                timestamp: Transaction.timestamp(ofHead: statement.bytes(3)))
+                timestamp: try? Transaction.head(statement.bytes(3)).timestamp)
         } catch {
             statement.reset()
             throw error
@@ -194,20 +194,5 @@ struct HistoryPurger: StorePart {
         statement.bind(2, PurgeStep.rows)
         try statement.run()
         return changesCount
-    }
-}
-
-extension Transaction {
-    /// As many bytes of a transaction as ``timestamp(ofHead:)`` needs: six numbers at the most.
-    static let headBytes = 64
-
-    /// The timestamp of an encoded transaction, read from its beginning; nil if it is damaged.
-    /// Reading a large transaction whole, to learn its age, would keep saves waiting.
-    static func timestamp(ofHead bytes: [UInt8]) -> HybridTimestamp? {
-        var reader = CBORReader(bytes)
-        guard (try? reader.array(exactly: 12)) != nil, (try? reader.unsigned()) != nil,
-            (try? reader.actor()) != nil, (try? reader.unsigned()) != nil
-        else { return nil }
-        return try? reader.timestamp()
     }
 }

@@ -105,18 +105,9 @@ extension Transaction {
         _ bytes: [UInt8], keepsChanges: Bool
     ) throws(DecodingFailure) -> Told {
         var reader = CBORReader(bytes)
-        let count = try reader.array()
-        let known = try reader.unsigned()
-        guard formats.contains(known) else {
-            throw DecodingFailure(
-                "transaction format \(known) of a later program, or of one before 0.1.0",
-                offset: reader.offset)
-        }
-        guard count == (known > 2 ? 13 : 12) else {
-            throw DecodingFailure("\(count) parts in format \(known)", offset: reader.offset)
-        }
+        let format = try format(from: &reader, isWhole: true)
         let told = try decode(
-            from: &reader, hasNote: known > 2, hasRuns: known % 2 == 0,
+            from: &reader, hasNote: format > 2, hasRuns: format % 2 == 0,
             keepsChanges: keepsChanges)
         try reader.finish()
         return told
@@ -127,16 +118,55 @@ extension Transaction {
         bytes.count > 1 && (bytes[1] == 2 || bytes[1] == 4)
     }
 
+    /// The name and the time of a transaction, read from the first bytes of its own: see ``headBytes``.
+    package static func head(
+        _ bytes: [UInt8]
+    ) throws(DecodingFailure) -> (dot: Dot, timestamp: HybridTimestamp) {
+        var reader = CBORReader(bytes)
+        _ = try format(from: &reader, isWhole: false)
+        let (actor, sequence, timestamp) = try head(from: &reader)
+        return (Dot(actor: actor, sequence: sequence), timestamp)
+    }
+
+    /// As many bytes of a transaction as ``head(_:)`` needs: six numbers at the most.
+    package static let headBytes = 64
+
+    private static func head(
+        from reader: inout CBORReader
+    ) throws(DecodingFailure) -> (ActorID, UInt64, HybridTimestamp) {
+        let actor = try reader.actor()
+        let sequence = try reader.unsigned()
+        guard sequence > 0 else {
+            throw DecodingFailure("a sequence starts at 1", offset: reader.offset)
+        }
+        return (actor, sequence, try reader.timestamp())
+    }
+
+    /// Reads the number of parts and the format, which must be of one another.
+    ///
+    /// - Parameter isWhole: whether the bytes go on to the end of the transaction.
+    private static func format(
+        from reader: inout CBORReader, isWhole: Bool
+    ) throws(DecodingFailure) -> UInt64 {
+        let count = try reader.array(least: isWhole ? 1 : 0)
+        let format = try reader.unsigned()
+        guard formats.contains(format) else {
+            throw DecodingFailure(
+                "transaction format \(format) of a later program, or of one before 0.1.0",
+                offset: reader.offset)
+        }
+        guard count == (format > 2 ? 13 : 12) else {
+            throw DecodingFailure("\(count) parts in format \(format)", offset: reader.offset)
+        }
+        return format
+    }
+
     /// Reads what stands before the changes, in a few bytes however many changes there are. They are not
     /// checked, and not part of the answer.
     package static func decodeHeading(_ bytes: [UInt8]) throws(DecodingFailure) -> Transaction {
         var reader = CBORReader(bytes)
-        _ = try reader.array()
-        let known = try reader.unsigned()
-        guard formats.contains(known) else {
-            throw DecodingFailure("transaction format \(known)", offset: reader.offset)
-        }
-        return try decodeHeading(from: &reader, hasNote: known > 2)
+        let format = try format(from: &reader, isWhole: true)
+        return try decodeHeading(from: &reader, hasNote: format > 2)
     }
 
     /// Reads what stands behind the format.
@@ -157,12 +187,7 @@ extension Transaction {
     private static func decodeHeading(
         from reader: inout CBORReader, hasNote: Bool
     ) throws(DecodingFailure) -> Transaction {
-        let actor = try reader.actor()
-        let sequence = try reader.unsigned()
-        guard sequence > 0 else {
-            throw DecodingFailure("a sequence starts at 1", offset: reader.offset)
-        }
-        let timestamp = try reader.timestamp()
+        let (actor, sequence, timestamp) = try head(from: &reader)
         let seen = try reader.vector()
         guard seen[actor] == sequence - 1 else {
             throw DecodingFailure(

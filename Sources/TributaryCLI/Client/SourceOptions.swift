@@ -79,6 +79,26 @@ struct SourceOptions: ParsableArguments {
     }
 }
 
+/// `--columns`.
+struct ColumnOptions: ParsableArguments {
+    @Option(help: "The columns to show, separated by commas; by default those for which there is room.")
+    var columns: String?
+
+    /// The titles that are wanted; nil for those that fit.
+    var chosen: [String]? {
+        columns?.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+    }
+
+    /// Refuses columns that there are not.
+    func check(against known: [Table.Column]) throws {
+        let titles = known.map { $0.title.lowercased() }
+        for name in chosen ?? [] where !titles.contains(name.lowercased()) {
+            throw ValidationError(
+                "There is no column \(name). There are \(titles.joined(separator: ", ")).")
+        }
+    }
+}
+
 extension ClientInterface {
     /// Prints an answer as it came, or hands it over to be shown.
     ///
@@ -87,6 +107,9 @@ extension ClientInterface {
         _ answer: InterfaceAnswer, asJSON: Bool, _ render: (JSONObject, Terminal) -> [String]
     ) throws {
         if asJSON { return try Terminal.print(bytes: answer.bytes) }
-        for line in render(answer.json.object ?? JSONObject(), .output) { try Terminal.print(line) }
+        let terminal = Terminal.output
+        for line in render(answer.json.object ?? JSONObject(), terminal) {
+            try Terminal.print(terminal.asShown(line))
+        }
     }
 }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Console
 import Coordinator
+import Foundation
 import Merge
 
 /// The fetch, as flags.
@@ -94,6 +95,13 @@ struct FetchCommand: AsyncParsableCommand {
     @Option(help: "Wait until this token's changes are there.")
     var after: String?
 
+    @Option(
+        help: """
+            Read the store as it was: at a token, at a time in UTC ("2026-01-31 14:02"), or so long ago \
+            ("2h", "3d").
+            """)
+    var at: String?
+
     @OptionGroup var source: SourceOptions
 
     func validate() throws {
@@ -113,6 +121,10 @@ struct FetchCommand: AsyncParsableCommand {
         if versions { body["versions"] = .boolean(true) }
         if let generation { body["generation"] = .string(generation) }
         if let after { body["after"] = .string(after) }
+        if let at {
+            let now = UInt64(max(0, Date().timeIntervalSince1970 * 1000))
+            body["at"] = .string(PointText.point(at, now: now))
+        }
         let interface = try source.open()
         let answer: InterfaceAnswer
         do {
@@ -164,13 +176,17 @@ struct FetchCommand: AsyncParsableCommand {
                 names.append(member.key)
             }
         }
-        var table = Table(["ID"] + names.map { Table.Column($0) })
+        let isConflicted = objects.contains { $0["conflicted"]?.boolean ?? false }
+        var table = Table(
+            [Table.Column("ID", fit: .whole)]
+                + (isConflicted ? [Table.Column("CONFLICT", fit: .whole)] : [])
+                + names.enumerated().map { Table.Column($1, fit: .middle, rank: $0, least: 6) })
         for object in objects {
             let values = object["values"]?.object ?? JSONObject()
-            let isConflicted = object["conflicted"]?.boolean ?? false
-            let id = JSONRendering.brief(object["id"]) + (isConflicted ? " !" : "")
+            let isOwn = object["conflicted"]?.boolean ?? false
             table.add(
-                [Table.Cell(id, isConflicted ? .red : .cyan)]
+                [Table.Cell(JSONRendering.brief(object["id"]), isOwn ? .red : .cyan)]
+                    + (isConflicted ? [Table.Cell(isOwn ? "unresolved" : "", .red)] : [])
                     + names.map { Table.Cell(JSONRendering.brief(values[$0])) })
         }
         return table

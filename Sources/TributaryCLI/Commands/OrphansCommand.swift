@@ -15,6 +15,7 @@ struct OrphansCommand: AsyncParsableCommand {
             """,
         subcommands: [
             OrphansListCommand.self, OrphansShowCommand.self, OrphansDiscardCommand.self,
+            OrphansDiscardedCommand.self,
         ])
 
     static func lines(_ answer: JSONObject, _ terminal: Terminal) -> [String] {
@@ -119,16 +120,50 @@ struct OrphansDiscardCommand: AsyncParsableCommand {
     @Argument(help: "Its name, as `tributary orphans list` shows it.")
     var transaction: String
 
+    @OptionGroup var who: AuthorOptions
     @OptionGroup var options: NodeOptions
 
     func validate() throws { try OrphansShowCommand.check(transaction) }
 
     func run() async throws {
+        var description = JSONObject()
+        who.describe(&description)
         let interface = try options.open()
         let answer = try await interface.change(
-            "DELETE", RequestPath("orphans", transaction).description, nil)
+            "DELETE",
+            RequestPath("orphans", transaction).adding("author", description["author"]?.string)
+                .adding("note", description["note"]?.string).description, nil)
         try interface.show(answer, asJSON: options.json) { _, _ in
             ["\(transaction) is discarded."]
+        }
+        await interface.close()
+    }
+}
+
+/// `tributary orphans discarded`.
+struct OrphansDiscardedCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "discarded",
+        abstract: "Show who discarded orphans here, when and why, newest first.")
+
+    @OptionGroup var source: SourceOptions
+
+    func run() async throws {
+        let interface = try source.open()
+        let answer = try await interface.get(RequestPath("discards").description)
+        try interface.show(answer, asJSON: source.json) { answer, terminal in
+            var table = Table([
+                Table.Column("TRANSACTION", fit: .whole), "DISCARDED", "AUTHOR", "NOTE",
+            ])
+            for discard in (answer["discards"]?.array ?? []).compactMap(\.object) {
+                table.add([
+                    Table.Cell(discard["transaction"]?.string ?? "", .cyan),
+                    Table.Cell(JSONRendering.minute(discard["discardedAt"])),
+                    Table.Cell(discard["author"]?.string ?? ""),
+                    Table.Cell(discard["note"]?.string ?? ""),
+                ])
+            }
+            return table.rows.isEmpty ? ["There are none."] : table.lines(terminal)
         }
         await interface.close()
     }

@@ -1,6 +1,7 @@
 // JSON values as people read them in a table.
 
 import Coordinator
+import Merge
 
 /// Shows values of the client interface.
 enum JSONRendering {
@@ -17,6 +18,12 @@ enum JSONRendering {
         }
     }
 
+    /// A value on one line, text in quotes, so that an empty one and the word nil differ from nothing.
+    static func quoted(_ value: JSONValue) -> String {
+        value.string.map { ObjectURI($0) == nil ? JSONWriter.text(of: value) : shortURI($0) }
+            ?? brief(value)
+    }
+
     /// `Entity/pDECIMAL` of an object's URI; any other text as it is.
     static func shortURI(_ text: String) -> String {
         guard let uri = ObjectURI(text) else { return text }
@@ -27,6 +34,17 @@ enum JSONRendering {
     static func time(_ value: JSONValue?) -> String {
         guard let milliseconds = value?.object?["milliseconds"]?.integer else { return "" }
         return ValueText.date(milliseconds)
+    }
+
+    /// A timestamp's date and minute, as `2026-01-31 14:02`, in UTC; empty where there is none.
+    static func minute(_ value: JSONValue?) -> String {
+        String(time(value).prefix(16)).replacing("T", with: " ")
+    }
+
+    /// A transaction's name as far as people type it: `2.6f3a91c0-117`. Other text stays as it is.
+    static func shortDot(_ text: String) -> String {
+        guard let dot = Dot(text) else { return text }
+        return "\(dot.actor.node).\(dot.actor.description.split(separator: ".")[1].prefix(8))-\(dot.sequence)"
     }
 
     /// A span in milliseconds, as people say it: "45 s", "2 h 5 min"; empty where there is none.

@@ -8,10 +8,13 @@ import Coordinator
 struct ThreeWay {
     let conflict: JSONObject
     let style: Style
+    /// Columns, for what is wrapped; nil where there is no bound.
+    let width: Int?
 
-    init(_ conflict: JSONValue, style: Style) {
+    init(_ conflict: JSONValue, style: Style, width: Int? = nil) {
         self.conflict = conflict.object ?? JSONObject()
         self.style = style
+        self.width = width
     }
 
     /// The whole view.
@@ -32,19 +35,21 @@ struct ThreeWay {
             lines += self.side(index, side, base: base?["value"])
         }
         lines.append("")
-        lines.append(style.paint("why", .bold) + "       \(text("reason", "text"))")
-        return lines + advice()
+        lines += wrapped("why", text("reason", "text"))
+        return lines + decision() + advice()
     }
 
     private func heading() -> [String] {
         let id = text("id")
         let state = text("state")
+        let short = text("short")
         let isOpen = conflict["open"]?.boolean ?? false
         let colour: Colour = state == "unresolved" ? .red : state == "settled" ? .yellow : .green
         var lines = [
             style.paint(DisplayText.line(id), .bold) + "  "
                 + style.paint(state, colour) + (isOpen ? "" : ", closed")
         ]
+        if !short.isEmpty { lines.append("short     " + style.paint(short, .cyan)) }
         lines.append("kind      \(text("kind"))")
         lines.append("object    \(DisplayText.line(text("object")))")
         if let property = conflict["property"]?.string {
@@ -55,6 +60,32 @@ struct ThreeWay {
             lines.append("violates  " + style.paint(DisplayText.line(violation), .red))
         }
         if let dot = conflict["closedBy"]?.string { lines.append("closed by \(dot)") }
+        return lines
+    }
+
+    /// A label and a text, in as many lines as it takes.
+    private func wrapped(_ label: String, _ text: String) -> [String] {
+        let texts = DisplayText.wrap(text, to: max(30, (width ?? .max) - 10))
+        return texts.enumerated().map { index, line in
+            let begin = index == 0 ? label : ""
+            return style.paint(DisplayText.pad(begin, to: 10), .bold) + line
+        }
+    }
+
+    /// Who resolved it, when, to what, and why.
+    private func decision() -> [String] {
+        guard let decision = conflict["decision"]?.object else { return [] }
+        var parts = [decision["author"]?.string ?? "somebody"]
+        if let node = decision["by"]?.integer { parts.append("on node \(node)") }
+        if let context = decision["context"]?.string { parts.append("(\(context))") }
+        let time = JSONRendering.minute(decision["timestamp"])
+        if !time.isEmpty { parts.append("at \(time) UTC") }
+        if let dot = decision["dot"]?.string { parts.append("by \(JSONRendering.shortDot(dot))") }
+        var lines = wrapped("decided", DisplayText.line(parts.joined(separator: " ")))
+        if let value = decision["value"] {
+            lines += wrapped("to", DisplayText.line(JSONRendering.quoted(value)))
+        }
+        if let note = decision["note"]?.string { lines += wrapped("note", DisplayText.line(note)) }
         return lines
     }
 
@@ -116,33 +147,39 @@ struct ThreeWay {
                 }
         }
         // Text in quotes, so that an empty one and the word nil differ from nothing.
-        let shown =
-            value.string.map { ObjectURI($0) == nil ? JSONWriter.text(of: value) : $0 }
-            ?? JSONRendering.brief(value)
+        let shown = JSONRendering.quoted(value)
         return ["          \(label)\(DisplayText.line(shown))"]
     }
 
     /// The commands that decide otherwise, with the sides that this view shows. So a person who
     /// runs one later decides over nothing that has come since.
     private func advice() -> [String] {
-        let id = DisplayText.line(text("id"))
+        let short = DisplayText.line(text("short"))
+        let id = short.isEmpty ? "'\(DisplayText.line(text("id")))'" : short
         let sides = (conflict["sides"]?.array ?? []).compactMap(\.object)
-        let dots = sides.compactMap { $0["dot"]?.string }
+        let dots = sides.compactMap { $0["dot"]?.string.map(JSONRendering.shortDot) }
         if dots.isEmpty { return [] }
         let seen = "--seen " + DisplayText.line(dots.joined(separator: ","))
         let isUnresolved = text("state") == "unresolved"
         var lines: [String] = []
         if conflict["open"]?.boolean ?? false, let way = otherWay(sides, isUnresolved) {
-            lines.append(
-                style.paint(isUnresolved ? "resolve" : "change ", .bold)
-                    + "   tributary conflicts resolve '\(id)' \(way) \(seen)")
+            lines += command(
+                isUnresolved ? "resolve" : "change", "tributary conflicts resolve \(id) \(way)", seen)
         }
         // An unresolved one has no outcome yet, and of objects of one key none was replaced.
         if !isUnresolved, text("kind") != "uniqueness" {
-            lines.append(
-                style.paint("undo", .bold) + "      tributary conflicts undo '\(id)' \(seen)")
+            lines += command("undo", "tributary conflicts undo \(id)", seen)
         }
         return lines
+    }
+
+    /// A command to copy, in two lines where one has no room for it.
+    private func command(_ label: String, _ text: String, _ flag: String) -> [String] {
+        let begin = style.paint(DisplayText.pad(label, to: 10), .bold)
+        guard let width, 11 + text.count + flag.count > width else {
+            return [begin + text + " " + flag]
+        }
+        return [begin + text + " \\", "            " + flag]
     }
 
     /// The flags of a decision that is another than what stands; nil where no side is. Of one that is
@@ -151,16 +188,11 @@ struct ThreeWay {
         if text("violation") == "missingMandatoryProperty" {
             return "--values '{\"\(DisplayText.line(text("property")))\": \"URI\"}'"
         }
-        let written = sides.filter { $0["dot"]?.string != nil }
-        let other = written.last { !($0["visible"]?.boolean ?? false) }
-        guard let side = other ?? (isUnresolved ? written.last : nil),
-            let dot = side["dot"]?.string
-        else { return nil }
-        // Objects of one unique key may have got it in one transaction.
-        let isAmbiguous = written.filter { $0["dot"]?.string == dot }.count > 1
-        let object = isAmbiguous ? Self.object(of: side) : nil
-        return "--side \(DisplayText.line(dot))"
-            + (object.map { " --object '\(DisplayText.line($0))'" } ?? "")
+        let other = sides.lastIndex { side in
+            side["dot"]?.string != nil && !(side["visible"]?.boolean ?? false)
+        }
+        guard let side = other ?? (isUnresolved ? sides.indices.last : nil) else { return nil }
+        return "--side \(side + 1)"
     }
 
     /// Whose side it is, where the sides are of several objects.

@@ -20,7 +20,7 @@ struct RandomTransaction {
             dot: Dot(actor: writer, sequence: sequence),
             timestamp: timestamp(UInt64(random.below(1 << 40)), counter: UInt16(random.below(9))),
             seen: seen, author: optionalText(), contextName: optionalText(),
-            saveID: optionalText(),
+            saveID: optionalText(), note: random.once(in: 4) ? text() : nil,
             modelHash: (0..<32).map { _ in UInt8(random.below(256)) }, shapes: shapes,
             changes: (0..<random.below(5)).map { _ in change(shapes) })
     }

@@ -46,6 +46,50 @@ struct TransactionCodingTests {
                 == told + expected.dropFirst((head + "860118a0040218a002").count))
     }
 
+    @Test("A note has a format of its own, with runs and without, and a bound")
+    func notes() throws {
+        var transaction = Transaction(
+            dot: dot(2, 3), timestamp: timestamp(5), seen: vector([2: 2]), saveID: "s",
+            modelHash: [UInt8](repeating: 7, count: 32),
+            shapes: [ChangeShape(entity: "E", assigned: [])],
+            changes: [Change(kind: .delete, shape: 0, row: RowID(9))])
+        let format = { (transaction: Transaction) in transaction.encoded()[1] }
+        #expect(format(transaction) == 1)
+        transaction.note = "why"
+        #expect(format(transaction) == 3)
+        transaction.changes.append(Change(kind: .delete, shape: 0, row: RowID(10)))
+        #expect(format(transaction) == 4)
+        #expect(try Transaction.decode(transaction.encoded()) == transaction)
+        transaction.note = nil
+        #expect(format(transaction) == 2)
+        transaction.note = String(repeating: "n", count: Transaction.Bounds.noteBytes + 1)
+        #expect(throws: DecodingFailure.self) { try Transaction.decode(transaction.encoded()) }
+        // The number of parts and the format belong together.
+        transaction.note = "why"
+        var bytes = transaction.encoded()
+        bytes[1] = 2
+        #expect(throws: DecodingFailure.self) { try Transaction.decode(bytes) }
+    }
+
+    @Test("Name, time and heading are read without the rest, of every format")
+    func heads() throws {
+        var source = RandomTransaction(seed: 67)
+        var formats = Set<UInt8>()
+        for _ in 0..<500 {
+            let transaction = source.next()
+            let bytes = transaction.encoded()
+            formats.insert(bytes[1])
+            let head = try Transaction.head(Array(bytes.prefix(Transaction.headBytes)))
+            #expect(head.dot == transaction.dot)
+            #expect(head.timestamp == transaction.timestamp)
+            var heading = transaction
+            heading.shapes = []
+            heading.changes = []
+            #expect(try Transaction.decodeHeading(bytes) == heading)
+        }
+        #expect(formats.isSuperset(of: [1, 3]))
+    }
+
     @Test("What a frontier leaves out of what was seen comes back by the beginnings, byte for byte")
     func frontiers() throws {
         var beginnings = Beginnings()

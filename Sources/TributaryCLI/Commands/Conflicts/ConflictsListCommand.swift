@@ -5,7 +5,12 @@ import Coordinator
 /// `tributary conflicts list`.
 struct ConflictsListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "List conflicts, newest first.")
+        commandName: "list", abstract: "List conflicts, newest first.",
+        discussion: """
+            Each has a number and a short ID. The number counts in the last list that you have seen, and \
+            the ID does so everywhere: `tributary conflicts show 1`, `tributary conflicts resolve 3f9a2c \
+            --side 2`. In VALUES a star marks the side that readers see. Times are UTC.
+            """)
 
     @Option(help: "unresolved, settled, resolved or all.")
     var state = "all"
@@ -13,7 +18,7 @@ struct ConflictsListCommand: AsyncParsableCommand {
     @Option(help: "Only of this entity.")
     var entity: String?
 
-    @Option(help: "Only of the object with this URI.")
+    @Option(help: "Only of this object: Contact/p123, as `tributary fetch` shows it, or its URI.")
     var object: String?
 
     @Option(help: "update, delete, row, uniqueness, dangling, link, count or save.")
@@ -35,6 +40,8 @@ struct ConflictsListCommand: AsyncParsableCommand {
     @Option(help: "At most so many; 10,000 at once, and no more than 8 MiB.")
     var limit = 100
 
+    @OptionGroup var columns: ColumnOptions
+
     @OptionGroup var source: SourceOptions
 
     func validate() throws {
@@ -42,6 +49,7 @@ struct ConflictsListCommand: AsyncParsableCommand {
             throw ValidationError("--state is unresolved, settled, resolved or all.")
         }
         guard limit >= 1 else { throw ValidationError("--limit is at least 1.") }
+        try columns.check(against: ConflictTable.columns)
     }
 
     func run() async throws {
@@ -55,33 +63,10 @@ struct ConflictsListCommand: AsyncParsableCommand {
             let conflicts = (answer["conflicts"]?.array ?? []).compactMap(\.object)
             if conflicts.isEmpty, terminal.isInteractive { return ["No conflicts."] }
             let next = answer["next"]?.string.map { ["next: --after \($0)"] } ?? []
-            return Self.table(conflicts).lines(terminal)
+            RecentConflicts(of: interface.name).keep(conflicts)
+            return ConflictTable.table(conflicts, chosen: columns.chosen).lines(terminal)
                 + next.map { terminal.style.paint($0, .dim) }
         }
         await interface.close()
-    }
-
-    static func table(_ conflicts: [JSONObject]) -> Table {
-        var table = Table([
-            "ID", "KIND", "STATE", "POLICY", Table.Column("SIDES", isNumeric: true), "VISIBLE",
-            "VIOLATES",
-        ])
-        for conflict in conflicts {
-            let sides = (conflict["sides"]?.array ?? []).compactMap(\.object)
-            let visible = sides.first { $0["visible"]?.boolean ?? false }
-            let isDeleted = visible?["deleted"]?.boolean ?? false
-            let isOpen = conflict["open"]?.boolean ?? false
-            let state = conflict["state"]?.string ?? ""
-            table.add([
-                Table.Cell(conflict["id"]?.string ?? "", .cyan),
-                Table.Cell(conflict["kind"]?.string ?? ""),
-                Table.Cell(
-                    state + (isOpen ? "" : ", closed"), state == "unresolved" ? .red : nil),
-                Table.Cell(conflict["policy"]?.string ?? ""), Table.Cell(String(sides.count)),
-                Table.Cell(isDeleted ? "deleted" : JSONRendering.brief(visible?["value"])),
-                Table.Cell(conflict["violation"]?.string ?? "", .red),
-            ])
-        }
-        return table
     }
 }
