@@ -68,7 +68,7 @@ package enum DisplayText {
         return lines
     }
 
-    /// Text in ASCII alone, for terminals whose locale has no more: what is not has its number.
+    /// Text in ASCII alone, for terminals that show no more; what is not becomes a question mark.
     package static func ascii(_ text: String) -> String {
         var result = ""
         for scalar in text.unicodeScalars {

@@ -18,6 +18,8 @@ public enum Beacon: String, CaseIterable, Hashable, Sendable {
     case pinExpired
     /// A pinned generation was read again after merges had moved the store on.
     case pinReadAfterMerge
+    /// The past was read that a pin had shown.
+    case pastRead
     /// Several saves were committed as one group.
     case groupCommitted
     /// A save of a group failed by itself, and the rest of the group went through.

@@ -36,6 +36,8 @@ public struct RunStatistics: Hashable, Sendable, Codable {
     public var conflicts: UInt64 = 0
     /// Reads that the oracle explained.
     public var readings: UInt64 = 0
+    /// Readings of the past, by history applied again.
+    public var pastReadings: UInt64 = 0
     /// Frames sent.
     public var frames: UInt64 = 0
     /// Frames lost on the way.
@@ -61,6 +63,7 @@ public struct RunStatistics: Hashable, Sendable, Codable {
         applied += other.applied
         conflicts += other.conflicts
         readings += other.readings
+        pastReadings += other.pastReadings
         frames += other.frames
         framesLost += other.framesLost
         framesRepeated += other.framesRepeated

@@ -26,7 +26,7 @@ struct TributaryCommand: AsyncParsableCommand {
             ServeCommand.self, SaveCommand.self, FetchCommand.self, CountCommand.self,
             UpdateCommand.self, DeleteCommand.self,
             ImportCommand.self, ExportCommand.self, StatusCommand.self, HistoryCommand.self,
-            BlameCommand.self, LogCommand.self, DiffCommand.self,
+            BlameCommand.self, LogCommand.self, DiffCommand.self, UndoCommand.self,
             ConsumersCommand.self, GenerationsCommand.self, ConflictsCommand.self,
             OrphansCommand.self, VerifyCommand.self,
             ModelCommand.self, SQLCommand.self, AdviseCommand.self, BackupCommand.self,

@@ -87,7 +87,7 @@ struct ThreeWayTests {
                 "          node 2, author import, 2026-11-18T11:06:40.000Z", "          \"Eve\"",
                 "", "why       The earliest write is shown.",
                 "resolve   tributary conflicts resolve 'Person.p17.name' "
-                    + "--side 2.00000000000000aa-5 "
+                    + "--side 2 "
                     + "--seen 1.00000000000000aa-5,2.00000000000000aa-5",
             ])
     }
@@ -102,7 +102,7 @@ struct ThreeWayTests {
         #expect(
             Array(settled.suffix(2)) == [
                 "change    tributary conflicts resolve 'Person.p17.name' "
-                    + "--side 2.00000000000000aa-5 \(seen)",
+                    + "--side 2 \(seen)",
                 "undo      tributary conflicts undo 'Person.p17.name' \(seen)",
             ])
         var closed = conflict(base: "Augusta", values: ["Ada"], state: "resolved").object
@@ -117,6 +117,34 @@ struct ThreeWayTests {
         #expect(!lines.joined().contains("conflicts resolve"))
     }
 
+    @Test("A closed one tells who decided, when, to what and why, and names a command by short names")
+    func whoDecided() throws {
+        var closed = try #require(
+            conflict(base: "", values: ["Ada", "Eve"], state: "resolved").object)
+        closed["open"] = .boolean(false)
+        closed["short"] = "3f9a2c"
+        closed["sides"] = .array(
+            (closed["sides"]?.array ?? []).enumerated().map { index, side in
+                var side = side.object ?? JSONObject()
+                side["dot"] = .string("\(index + 1).6f3a91c04be1d277-5")
+                return .object(side)
+            })
+        closed["decision"] = [
+            "by": 3, "author": "carl", "context": .null, "note": "he said so himself",
+            "timestamp": ["milliseconds": 1_795_000_000_000, "counter": 0],
+            "dot": "3.6f3a91c04be1d277-9", "value": "Eve",
+        ]
+        let lines = ThreeWay(.object(closed), style: Style(isEnabled: false), width: 80).lines()
+        #expect(lines.contains("short     3f9a2c"))
+        #expect(
+            lines.suffix(4) == [
+                "decided   carl on node 3 at 2026-11-18 11:06 UTC by 3.6f3a91c0-9",
+                "to        \"Eve\"", "note      he said so himself",
+                "undo      tributary conflicts undo 3f9a2c --seen 1.6f3a91c0-5,2.6f3a91c0-5",
+            ])
+        #expect(lines.allSatisfy { DisplayText.width($0) <= 80 })
+    }
+
     @Test("To decide otherwise is to choose a side that does not stand")
     func otherwise() {
         func lines(_ values: [String], _ state: String) -> [String] {
@@ -126,9 +154,9 @@ struct ThreeWayTests {
             ).lines()
         }
         let settled = lines(["Ada", "Eve"], "settled")
-        #expect(settled.contains { $0.hasPrefix("change") && $0.contains("--side 1.") })
+        #expect(settled.contains { $0.hasPrefix("change") && $0.contains("--side 1 ") })
         #expect(!lines(["Ada"], "settled").joined().contains("conflicts resolve"))
-        #expect(lines(["Ada"], "unresolved").contains { $0.contains("--side 1.") })
+        #expect(lines(["Ada"], "unresolved").contains { $0.contains("--side 1 ") })
     }
 
     @Test("Only of writes to a property it says that the value before is not known")

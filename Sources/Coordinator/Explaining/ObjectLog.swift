@@ -55,7 +55,7 @@ extension StoreReader {
             }, isComplete: hasInsert && !isCut)
     }
 
-    /// The latest of the earlier ones that a save had seen, none of which another one of them had seen.
+    /// The latest of the earlier ones that a save had seen: no other one of them had seen these.
     private static func predecessors(of index: Int, in entries: [Transaction]) -> [Dot] {
         var direct: [Transaction] = []
         for earlier in entries[..<index].reversed()

@@ -30,6 +30,7 @@ struct HTTPRouter: Sendable {
 
     let services: HTTPServices
     private let saves: SaveResource
+    private let undoing: UndoResource
     private let batches: BatchResource
     private let fetches: FetchResource
     private let objects: ObjectsResource
@@ -52,6 +53,7 @@ struct HTTPRouter: Sendable {
     init(services: HTTPServices) {
         self.services = services
         saves = SaveResource(services: services)
+        undoing = UndoResource(services: services)
         batches = BatchResource(services: services)
         fetches = FetchResource(services: services)
         objects = ObjectsResource(services: services)
@@ -152,6 +154,8 @@ struct HTTPRouter: Sendable {
                 return [
                     Endpoint("POST", .admin) { try await membership.depart(segments[2], $0) }
                 ]
+            case ("saves", "undo"):
+                return [Endpoint("POST", .write) { try await undoing.post(segments[2], $0) }]
             case ("conflicts", "undo"):
                 return [Endpoint("POST", .write) { try await conflicts.undo(segments[2], $0) }]
             default: return []

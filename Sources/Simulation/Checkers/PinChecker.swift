@@ -2,7 +2,7 @@ internal import Coordinator
 internal import Merge
 
 /// Law 5: a pinned generation never changes, is given up only when it is too old or its log too long,
-/// and once given up it is never answered from.
+/// and once given up it is never answered from. The past, read at its vector, shows what it showed.
 struct PinChecker: Checker {
     let law = 5
 
@@ -22,6 +22,8 @@ struct PinChecker: Checker {
             ended[number] = nil
         case .pinRead(let node, let number, let reading):
             check(reading, node, number, run.model)
+        case .pastRead(let node, let number, let reading):
+            if let pin = pins[number] { checkPast(reading, pin, node, number, run.model) }
         case .pinExpired(let node, let number, let isDue):
             if !isDue {
                 findings.note(
@@ -65,6 +67,30 @@ struct PinChecker: Checker {
                     + "\(first.digest), found \(reading.token.generation) with \(reading.digest)")
             return
         }
+        compareShown(first, reading, place, model)
+        compareRest(first, reading, place)
+    }
+
+    /// What readers see; journal and generations are the store's own.
+    private mutating func checkPast(
+        _ reading: Reading, _ pin: Pin, _ node: Int, _ number: Int, _ model: ManagedObjectModel
+    ) {
+        let place = "\(Telling.node(node)) past of pin \(number)"
+        let first = pin.reading
+        if first.digest != reading.digest
+            || first.token.versionVector != reading.token.versionVector
+        {
+            findings.note(
+                "past",
+                "\(place): expected digest \(first.digest) at \(first.token.versionVector), found "
+                    + "\(reading.digest) at \(reading.token.versionVector)")
+        }
+        compareShown(first, reading, place, model)
+    }
+
+    private mutating func compareShown(
+        _ first: Reading, _ reading: Reading, _ place: String, _ model: ManagedObjectModel
+    ) {
         // What was not read this time, or not the first time, cannot differ.
         for entity in reading.entities {
             guard let before = first.entities.first(where: { $0.entity == entity.entity })
@@ -82,7 +108,6 @@ struct PinChecker: Checker {
                         + "\(before.members), found \(members.members)")
             }
         }
-        compareRest(first, reading, place)
     }
 
     private mutating func compare(

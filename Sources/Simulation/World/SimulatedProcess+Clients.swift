@@ -215,6 +215,8 @@ extension SimulatedProcess {
             try coordinator.read(pin) { try Reading.whole($0, coordinator.model) }
         }
         guard isAlive else { return }
+        readPast(of: number, first)
+        guard isAlive else { return }
         pins[number] = nil
         switch result {
         case .success(let reading):

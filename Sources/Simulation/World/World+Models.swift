@@ -128,6 +128,7 @@ extension World {
             .acknowledged(let node, _, _), .performed(let node, _), .confirmed(let node, _, _),
             .refused(let node, _, _),
             .unknown(let node, _, _), .read(let node, _), .pinned(let node, _, _),
+            .pastRead(let node, _, _),
             .pinRead(let node, _, _), .pinExpired(let node, _, _), .contextSaved(let node, _),
             .ended(let node, _), .tookOver(let node, _), .durable(let node, _),
             .stable(let node, _, _),

@@ -57,7 +57,7 @@ struct SimulationSummary {
             "\(statistics.saves) saves, \(statistics.refusals) refused, "
                 + "\(statistics.unknowns) of unknown outcome, \(statistics.applied) applied "
                 + "elsewhere",
-            "\(statistics.conflicts) conflicts journalled, \(statistics.readings) readings "
+            "\(statistics.conflicts) conflicts journalled, \(statistics.readings) readings, \(statistics.pastReadings) of the past, "
                 + "explained by the oracle",
             "\(statistics.frames) frames, \(statistics.framesLost) lost, "
                 + "\(statistics.framesRepeated) came twice",

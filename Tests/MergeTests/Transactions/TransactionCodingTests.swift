@@ -261,7 +261,7 @@ struct TransactionCodingTests {
         #expect(throws: DecodingFailure.self) { try ReceivedTransaction(checking: bytes(2_700)) }
     }
 
-    @Test("Any other format is refused", arguments: [0, 3, 23] as [UInt8])
+    @Test("Any other format is refused", arguments: [0, 5, 23] as [UInt8])
     func otherFormat(_ format: UInt8) {
         var bytes = Self.plain.encoded()
         #expect(bytes[1] == 1)

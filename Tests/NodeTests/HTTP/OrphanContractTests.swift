@@ -54,13 +54,18 @@ struct OrphanContractTests {
             #expect(first["orphans"]?.array?.count == 1 && first["next"]?.string == eve)
             let second = try await node.ask("GET", "/v1/orphans?limit=1&after=\(eve)")
             #expect(second["orphans.0"] == list["orphans.1"] && second["next"] == .null)
-            let gone = try await node.ask("DELETE", "/v1/orphans/\(eve)")
+            let gone = try await node.ask(
+                "DELETE", "/v1/orphans/\(eve)?author=carl&note=saved%20again")
             #expect(gone.status == 200 && gone["discarded"] == .boolean(true))
             for method in ["GET", "DELETE"] {
                 let unknown = try await node.ask(method, "/v1/orphans/\(eve)")
                 #expect(unknown.status == 404 && unknown.code == "orphanUnknown", "\(method)")
             }
             #expect(try node.coordinator.orphanedDots == [orphans[2].dot])
+            let discards = try await node.ask("GET", "/v1/discards")
+            #expect(discards["discards.0.transaction"]?.string == eve, "\(discards.text)")
+            #expect(discards["discards.0.author"]?.string == "carl")
+            #expect(discards["discards.0.note"]?.string == "saved again")
         }
     }
 

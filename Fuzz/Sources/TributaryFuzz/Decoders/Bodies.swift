@@ -84,12 +84,10 @@ extension Decoder {
                 let request: SaveRequest
                 if let resolution = decision.resolution {
                     request = try engine.resolver.resolution(
-                        of: id, resolution, sides: decision.sides, author: decision.author,
-                        contextName: decision.contextName)
+                        of: id, resolution, sides: decision.sides, by: decision.who)
                 } else {
                     request = try engine.resolver.undoing(
-                        id, sides: decision.sides, author: decision.author,
-                        contextName: decision.contextName)
+                        id, sides: decision.sides, by: decision.who)
                 }
                 return try engine.save(request)
             }

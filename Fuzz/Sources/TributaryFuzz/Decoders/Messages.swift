@@ -12,7 +12,7 @@ extension Decoder {
         run: { bytes in
             for frame in [bytes, MeshSamples.sealed(bytes)] {
                 _ = attempt(
-                    throwing: DecodingFailure.self, { try Envelope.dot(ofTransaction: frame) })
+                    throwing: DecodingFailure.self, { _ = try Transaction.head(frame) })
                 guard
                     let envelope = attempt(
                         throwing: MessageFailure.self,

@@ -124,8 +124,7 @@ struct Decision: Hashable, Sendable {
     /// Nil where the conflict's outcome is to be undone.
     var resolution: ConflictResolution?
     var sides: [Dot]?
-    var author: String?
-    var contextName: String?
+    var who = SaveDescription()
 }
 
 extension ResourceWorld {
@@ -139,9 +138,11 @@ extension ResourceWorld {
                     json, allowed: json.object?.members.map(\.key) ?? [])
                 var decision = Decision()
                 if !isUndo { decision.resolution = try await resource.resolution(of: id, fields) }
-                decision.sides = try ConflictsResource.sides(fields)
-                decision.author = try fields.string("author")
-                decision.contextName = try fields.string("context")
+                decision.sides = try await resource.sides(fields)
+                decision.who = SaveDescription(
+                    author: try fields.string("author"),
+                    contextName: try fields.string("context"),
+                    note: try fields.string("note"))
                 return .success(decision)
             } catch { return .failure(error) }
         }
@@ -151,8 +152,9 @@ extension ResourceWorld {
     /// A decision as a client writes it.
     func json(_ decision: Decision, over id: ConflictID) -> JSONValue {
         var object: JSONObject = [
-            "author": ValueRenderer.text(decision.author),
-            "context": ValueRenderer.text(decision.contextName),
+            "author": ValueRenderer.text(decision.who.author),
+            "context": ValueRenderer.text(decision.who.contextName),
+            "note": ValueRenderer.text(decision.who.note),
         ]
         if let sides = decision.sides {
             object["sides"] = .array(sides.map { .string($0.description) })

@@ -72,13 +72,9 @@ extension ConflictsResource {
             json["transaction"] = .null
             return .json(JSONWriter.bytes(of: .object(json)))
         }
-        let saved = try await SaveResource(services: services).answer(to: save)
-        if case .whole(let bytes) = saved.body,
-            let members = try JSONParser.parse(bytes).object?.members
-        {
-            // The answer of a save names the conflicts settled on the way; here they are those decided.
-            for member in members where json[member.key] == nil { json[member.key] = member.value }
-        }
+        // The answer of a save names the conflicts settled on the way; here they are those decided.
+        let members = SaveResource(services: services).members(of: save, ids: JSONObject()).members
+        for member in members where json[member.key] == nil { json[member.key] = member.value }
         return .json(JSONWriter.bytes(of: .object(json)))
     }
 

@@ -168,7 +168,8 @@ struct ConflictsResource: Sendable {
         return try await SaveResource(services: services).answer(to: result)
     }
 
-    private func sides(_ fields: JSONFields) async throws -> [Dot]? {
+    /// The transactions that somebody has seen.
+    func sides(_ fields: JSONFields) async throws -> [Dot]? {
         guard let texts = try fields.strings("sides") else { return nil }
         var dots: [Dot] = []
         for text in texts {

@@ -65,7 +65,8 @@ struct SaveResource: Sendable {
         return .value(.object(members(of: result, ids: ids)), as: format)
     }
 
-    private func members(of result: SaveResult, ids: JSONObject) -> JSONObject {
+    /// The members of a save's answer.
+    func members(of result: SaveResult, ids: JSONObject) -> JSONObject {
         var members: JSONObject = [
             "transaction": ValueRenderer.text(result.transaction?.description),
             "timestamp": ValueRenderer.timestamp(result.timestamp),
