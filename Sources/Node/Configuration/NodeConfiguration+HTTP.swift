@@ -19,7 +19,7 @@ extension NodeConfiguration {
             known: [
                 "listen", "tokenFile", "tokens", "tls", "insecure", "maxBodyBytes",
                 "maxConnections", "maxAnswerBytes", "slowClientSeconds", "headerTimeoutSeconds",
-                "bodyTimeoutSeconds", "hosts", "origins",
+                "bodyTimeoutSeconds", "hosts", "origins", "inspector",
             ], outside: outside)
         var http = HTTP()
         if let listen = try reader.optional("listen") {
@@ -33,6 +33,9 @@ extension NodeConfiguration {
         }
         http.tls = try readTLS(reader.group("tls"), file: file, outside: outside)
         if let insecure = try reader.optional("insecure") { http.insecure = try insecure.boolean() }
+        if let inspector = try reader.optional("inspector") {
+            http.inspector = try inspector.boolean()
+        }
         if let bytes = try reader.optional("maxBodyBytes") {
             http.maxBodyBytes = try bytes.integer(1024...(1 << 30))
         }

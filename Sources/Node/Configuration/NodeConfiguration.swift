@@ -53,6 +53,8 @@ public struct NodeConfiguration: Hashable, Sendable {
         public var insecure = false
         /// The greatest body of a request in bytes, 1 KiB...1 GiB; by default 16 MiB.
         public var maxBodyBytes = 16 << 20
+        /// Whether the inspector's page is served at `/`; by default it is.
+        public var inspector = true
         /// Names and addresses under which a node without tokens answers, beside those of loopback.
         public var hosts: [String] = []
         /// Pages of other origins that may ask, such as `https://shop.example`.

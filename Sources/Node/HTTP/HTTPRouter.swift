@@ -134,6 +134,7 @@ struct HTTPRouter: Sendable {
         switch segments.count {
         case 1:
             switch segments[0] {
+            case "": return page("index.html")
             // Supervisors and scrapers may be set up to add parameters of their own.
             case "healthz": return [Endpoint(open: "GET", nil) { _ in health.health() }]
             case "readyz": return [Endpoint(open: "GET", nil) { _ in try health.readiness() }]
@@ -141,6 +142,7 @@ struct HTTPRouter: Sendable {
                 return [Endpoint(brief: "GET", nil) { _ in try await health.metrics() }]
             default: return []
             }
+        case 2 where segments[0] == "inspector": return page(segments[1])
         case 2 where segments[0] == "v1": return collection(segments[1])
         case 3 where segments[0] == "v1": return member(segments[1], segments[2])
         case 4 where segments[0] == "v1":
@@ -174,6 +176,12 @@ struct HTTPRouter: Sendable {
             }
         default: return []
         }
+    }
+
+    /// A file of the inspector's page. It holds no data, so that anybody may have it.
+    private func page(_ name: String) -> [Endpoint] {
+        guard services.servesInspector, let file = InspectorPage.file(name) else { return [] }
+        return [Endpoint(open: "GET", nil) { _ in file }]
     }
 
     private func collection(_ name: String) -> [Endpoint] {

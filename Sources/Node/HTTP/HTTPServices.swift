@@ -11,6 +11,8 @@ final class HTTPServices: Sendable {
     let coordinator: PersistentStoreCoordinator
     let renderer: ValueRenderer
     let maximumBodyBytes: Int
+    /// Whether the inspector's page is there.
+    let servesInspector: Bool
     let maximumAnswerBytes: Int
     private let readMilliseconds: UInt64
     let leases: GenerationLeases
@@ -43,8 +45,10 @@ final class HTTPServices: Sendable {
     /// - Parameter readingThreads: half of them, at least one, are for long reads.
     init(
         backend: any NodeBackend, maximumBodyBytes: Int, maximumAnswerBytes: Int,
-        readTimeout: Duration, readingThreads: Int, bounds: HTTPBounds = HTTPBounds()
+        readTimeout: Duration, readingThreads: Int, bounds: HTTPBounds = HTTPBounds(),
+        servesInspector: Bool = false
     ) {
+        self.servesInspector = servesInspector
         var limits = bounds.reads
         limits.long = max(1, readingThreads / 2)
         limits.short = max(1, readingThreads - limits.long)

@@ -91,7 +91,7 @@ import Testing
 
     /// A path without its query, and with what differs from request to request left out.
     private static func pattern(_ path: String) -> [String] {
-        let known: Set = ["healthz", "readyz", "metrics", "v1", "resolution", "undo", "departure"]
+        let known: Set = ["healthz", "readyz", "metrics", "v1", "resolution", "undo", "departure", "blame", "log"]
         let segments = path.prefix { $0 != "?" }.split(separator: "/").map(String.init)
         return segments.enumerated().map { $0 == 1 || known.contains($1) ? $1 : "" }
     }

@@ -1,6 +1,7 @@
 // A request as the resources see it, and their answer.
 
 internal import Coordinator
+internal import HTTPTypes
 internal import HummingbirdCore
 internal import NIOCore
 
@@ -87,6 +88,8 @@ struct HTTPAnswer: Sendable {
 
     var status = 200
     var contentType = "application/json"
+    /// Header fields beside those that every answer has.
+    var fields = HTTPFields()
     var body: Body
 
     static func json(_ bytes: [UInt8]) -> HTTPAnswer { HTTPAnswer(body: .whole(bytes)) }

@@ -79,6 +79,7 @@ struct HTTPResponder: Sendable {
         try budget(&answer, isOptional: false)
         if answer.status != 204 { headers[.contentType] = answer.contentType }
         headers[.cacheControl] = "no-store"
+        for field in answer.fields { headers[field.name] = field.value }
         router.services.backend.countRequest(status: answer.status)
         if answer.status == 401 { headers[.wwwAuthenticate] = "Bearer" }
         if !isBodyRead { headers[.connection] = "close" }

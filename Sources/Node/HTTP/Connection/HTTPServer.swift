@@ -55,6 +55,8 @@ package final class HTTPServer: Sendable {
         package var shortRead: Duration = .milliseconds(250)
         /// For how long a request may keep one of the threads that read; by default 60 seconds.
         package var readTimeout: Duration = .seconds(60)
+        /// Whether the inspector's page is served at `/`; by default it is.
+        package var servesInspector = true
         /// Names and addresses under which a node without tokens answers, beside those of loopback
         /// and `listen`.
         package var hosts: [String] = []
@@ -121,7 +123,8 @@ package final class HTTPServer: Sendable {
         let services = HTTPServices(
             backend: backend, maximumBodyBytes: options.maximumBodyBytes,
             maximumAnswerBytes: options.maximumAnswerBytes, readTimeout: options.readTimeout,
-            readingThreads: min(max(options.readingThreads, 1), 64), bounds: HTTPBounds(options))
+            readingThreads: min(max(options.readingThreads, 1), 64), bounds: HTTPBounds(options),
+            servesInspector: options.servesInspector)
         let security = Security(options)
         let policy = OriginPolicy(
             listen: options.listen, hosts: options.hosts,
