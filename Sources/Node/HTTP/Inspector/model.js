@@ -1,0 +1,2 @@
+import { h } from "./dom.js";
+export async function modelPage(view) { view.page("x","x"); }
