@@ -1,8 +1,9 @@
 // The list of conflicts: filters, groups, marks, and policies for many.
 
-import { cannotTell, explain, get, post } from "./api.js";
-import { button, choice, commandLine, dialog, field, h, keepFocus, notice, replace, say, tableRow } from "./dom.js";
-import { askAuthor, author, choosing, commandOf, resolve, undoAll } from "./decide.js";
+import { cannotTell, encode, explain, post } from "./api.js";
+import { undoButton } from "./blame.js";
+import { askAuthor, author, choosing, commandOf, resolve, tellNote, undoAll } from "./decide.js";
+import { asCommand, button, choice, dialog, field, h, headCell, keepFocus, notice, replace, say, scroller, table, tableRow } from "./dom.js";
 import { labelsOf, loadModel } from "./schema.js";
 import { brief, conflictPlace, count, isolated, listed, millis, nodeMark, objectOf, shortID, timeText } from "./values.js";
 
@@ -12,7 +13,7 @@ const searched = 2000;
 
 const states = [["unresolved", "waiting for a decision"], ["settled", "settled by a policy"], ["resolved", "decided"], ["all", "all"]];
 const kinds = [["", "any kind"], ["update", "a property"], ["delete", "delete against writes"], ["row", "a whole row"], ["uniqueness", "a unique key"],
-  ["dangling", "a reference to nothing"], ["link", "a link"], ["count", "a count of links"], ["save", "discarded by a save"]];
+	["dangling", "a reference to nothing"], ["link", "a link"], ["count", "a count of links"], ["save", "discarded by a save"]];
 const groups = [["", "nothing"], ["entity", "entity"], ["policy", "policy"], ["author", "author"], ["node", "node"], ["kind", "kind"]];
 const stateNames = { unresolved: "waits", settled: "settled", resolved: "decided" };
 
@@ -21,259 +22,240 @@ export const stateMark = (state) => h("span.state", { "data-state": state }, sta
 
 /** What a conflict is about, in a few words. */
 export function subject(conflict) {
-  const words = { delete: "deleted or kept", row: "the whole row", uniqueness: "the same key twice", count: "too many or too few links", save: "discarded by a save" };
-  return conflict.property ?? words[conflict.kind] ?? conflict.kind;
+	const words = { delete: "deleted or kept", row: "the whole row", uniqueness: "the same key twice", count: "too many or too few links", save: "discarded by a save" };
+	return conflict.property ?? words[conflict.kind] ?? conflict.kind;
 }
 
 /** The texts by which a conflict is grouped. */
 function groupOf(conflict, by) {
-  const unique = (values) => [...new Set(values)].sort();
-  if (by === "author") return listed(unique(conflict.sides.map((side) => side.author ?? "no author"))) || "nobody";
-  if (by === "node") return listed(unique(conflict.sides.map((side) => `node ${side.node}`))) || "no node";
-  if (by === "kind") return kinds.find(([key]) => key === conflict.kind)?.[1] ?? conflict.kind;
-  return conflict[by] ?? "none";
+	const unique = (values) => [...new Set(values)].sort();
+	if (by === "author") return listed(unique(conflict.sides.map((side) => side.author ?? "no author"))) || "nobody";
+	if (by === "node") return listed(unique(conflict.sides.map((side) => `node ${side.node}`))) || "no node";
+	if (by === "kind") return kinds.find(([key]) => key === conflict.kind)?.[1] ?? conflict.kind;
+	return conflict[by] ?? "none";
 }
 
 /** The newest moment that a conflict names. */
 export const newest = (conflict) => Math.max(0, ...conflict.sides.map((side) => millis(side.timestamp)));
 
 function sideText(conflict, side, schema, labels) {
-  if (side.deleted) return h("span", null, "deletes it");
-  if (conflict.kind === "uniqueness") {
-    const label = schema.labelOf(conflict.entity);
-    return side.value?.values?.[label] ? h("bdi.value", null, String(side.value.values[label])) : brief(side.value?.object, "reference", labels);
-  }
-  return brief(side.value, schema.type(conflict.entity, conflict.property), labels);
+	if (side.deleted) return h("span", "deletes it");
+	if (conflict.kind === "uniqueness") {
+		const label = schema.labelOf(conflict.entity);
+		return side.value?.values?.[label] ? h("bdi.value", String(side.value.values[label])) : brief(side.value?.object, "reference", labels);
+	}
+	return brief(side.value, schema.type(conflict.entity, conflict.property), labels);
 }
 
 const heads = ["Mark", "What", "Values that differ", "State", "Last written"];
 
 function rowOf(state, conflict, labels) {
-  const object = objectOf(conflict.object);
-  const label = labels.get(conflict.object);
-  const name = label ?? (object ? shortID(object.id) : conflict.id);
-  const mark = h("input", {
-    type: "checkbox", checked: state.marks.has(conflict.id), "data-key": `mark ${conflict.id}`, "aria-label": `Mark ${subject(conflict)} of ${name}`,
-    on: { change: (event) => { state.mark(conflict, event.target.checked); } },
-  });
-  return tableRow(heads, [
-    mark,
-    [h("a.what", { href: conflictPlace(conflict.id), "data-open": "", "data-key": `open ${conflict.id}` }, h("strong", null, subject(conflict)), " of ", isolated(name, 60)),
-      h("div.quiet", null, conflict.entity, " · ", conflict.policy, conflict.violation && h("span.bad-text", null, ` · ${conflict.violation}`))],
-    conflict.sides.length ? h("ul.sides", null, conflict.sides.slice(0, 4).map((side) => h("li", null, nodeMark(side.node), " ",
-      h("span.quiet", null, side.author ? isolated(side.author, 24) : "no author"), " ", side.visible ? h("strong", null, sideText(conflict, side, state.schema, labels)) : sideText(conflict, side, state.schema, labels),
-      side.visible && conflict.open && h("span.tag", null, "shown"))), conflict.sides.length > 4 && h("li.quiet", null, `and ${conflict.sides.length - 4} more`))
-      : h("span.quiet", null, conflict.reason?.text ?? ""),
-    stateMark(conflict.state),
-    timeText(newest(conflict)),
-  ], { "data-row": conflict.id });
+	const object = objectOf(conflict.object);
+	const label = labels.get(conflict.object);
+	const name = label ?? (object ? shortID(object.id) : conflict.id);
+	const mark = h("input", {
+		type: "checkbox", checked: state.marks.has(conflict.id), key: `mark ${conflict.id}`, label: `Mark ${subject(conflict)} of ${name}`,
+		on: { change: (event) => { state.mark(conflict, event.target.checked); } },
+	});
+	return tableRow(heads, [
+		mark,
+		[h("a.what", { href: conflictPlace(conflict.id), "data-open": "", key: `open ${conflict.id}` }, h("strong", subject(conflict)), " of ", isolated(name, 60)),
+			h("div.quiet", conflict.entity, " · ", conflict.policy, conflict.violation && h("span.bad-text", ` · ${conflict.violation}`))],
+		conflict.sides.length ? h("ul.sides", conflict.sides.slice(0, 4).map((side) => h("li", nodeMark(side.node), " ",
+			h("span.quiet", side.author ? isolated(side.author, 24) : "no author"), " ", side.visible ? h("strong", sideText(conflict, side, state.schema, labels)) : sideText(conflict, side, state.schema, labels),
+			side.visible && conflict.open && h("span.tag", "shown"))), conflict.sides.length > 4 && h("li.quiet", `and ${conflict.sides.length - 4} more`))
+			: h("span.quiet", conflict.reason?.text ?? ""),
+		stateMark(conflict.state),
+		timeText(newest(conflict)),
+	], { "data-row": conflict.id });
 }
 
 function matches(conflict, text, labels) {
-  const all = [conflict.id, conflict.short, conflict.property, conflict.policy, conflict.kind, labels.get(conflict.object), conflict.decision?.author, conflict.decision?.note,
-    ...conflict.sides.flatMap((side) => [side.author, side.context, typeof side.value === "object" ? JSON.stringify(side.value, (key, one) => (typeof one === "bigint" ? String(one) : one)) : side.value])];
-  return text.toLowerCase().split(/\s+/).every((word) => all.some((one) => one !== null && one !== undefined && String(one).toLowerCase().includes(word)));
+	const all = `${encode({ ...conflict, reason: null })} ${labels.get(conflict.object) ?? ""}`.toLowerCase();
+	return text.toLowerCase().split(/\s+/).every((word) => all.includes(word));
 }
 
 /** The view of all conflicts. */
 export async function conflictList(view) {
-  const state = {
-    schema: await loadModel(), marks: new Map(), conflicts: [], next: null, start: [null], window: 0, labels: null, isCut: false,
-    mark(conflict, isOn) {
-      if (isOn) state.marks.set(conflict.id, conflict);
-      else state.marks.delete(conflict.id);
-      drawMarked();
-    },
-  };
-  const value = (name) => view.query.get(name) ?? "";
-  const isSearch = () => Boolean(value("q") || value("group"));
-  const list = h("div", { id: "list" });
-  const marked = h("div.marked", { role: "region", "aria-label": "Marked conflicts" });
-  const total = h("p.quiet", { role: "status" });
+	const state = {
+		schema: await loadModel(), marks: new Map(), conflicts: [], next: null, start: [null], window: 0, labels: null, isCut: false,
+		mark(conflict, isOn) {
+			if (isOn) state.marks.set(conflict.id, conflict);
+			else state.marks.delete(conflict.id);
+			drawMarked();
+		},
+	};
+	const value = (name) => view.query.get(name) ?? "";
+	const isSearch = () => Boolean(value("q") || value("group"));
+	const list = h("div", { id: "list" });
+	const marked = h("div.marked", { role: "region", label: "Marked conflicts" });
+	const total = h("p.quiet", { role: "status" });
 
-  async function read() {
-    const filter = { state: value("state") || "unresolved", entity: value("entity"), kind: value("kind") };
-    const found = [];
-    let after = isSearch() ? null : state.start.at(-1);
-    do {
-      const answer = await get("/v1/conflicts", { ...filter, limit: isSearch() ? 500 : pageSize, after }, { signal: view.signal });
-      found.push(...answer.conflicts);
-      after = answer.next;
-    } while (isSearch() && after && found.length < searched);
-    state.conflicts = found;
-    state.next = isSearch() ? null : after;
-    state.isCut = isSearch() && Boolean(after);
-    state.labels = await labelsOf(found.map((one) => one.object), view.signal);
-    const open = new Set(found.map((one) => one.id));
-    for (const id of state.marks.keys()) if (!open.has(id)) state.marks.delete(id);
-  }
+	async function read() {
+		const filter = { state: value("state") || "unresolved", entity: value("entity"), kind: value("kind") };
+		const found = [];
+		let after = isSearch() ? null : state.start.at(-1);
+		do {
+			const answer = await view.get("/v1/conflicts", { ...filter, limit: isSearch() ? 500 : pageSize, after });
+			found.push(...answer.conflicts);
+			after = answer.next;
+		} while (isSearch() && after && found.length < searched);
+		state.conflicts = found;
+		state.next = isSearch() ? null : after;
+		state.isCut = isSearch() && Boolean(after);
+		state.labels = await labelsOf(found.map((one) => one.object), view.signal);
+		const open = new Set(found.map((one) => one.id));
+		for (const id of state.marks.keys()) if (!open.has(id)) state.marks.delete(id);
+	}
 
-  function shown() {
-    const text = value("q").trim();
-    return text ? state.conflicts.filter((one) => matches(one, text, state.labels)) : state.conflicts;
-  }
+	function shown() {
+		const text = value("q").trim();
+		return text ? state.conflicts.filter((one) => matches(one, text, state.labels)) : state.conflicts;
+	}
 
-  function draw() {
-    const all = shown();
-    const by = value("group");
-    state.window = Math.max(0, Math.min(state.window, Math.floor((all.length - 1) / pageSize) * pageSize));
-    const sorted = by ? [...all].sort((one, two) => (groupOf(one, by) < groupOf(two, by) ? -1 : groupOf(one, by) > groupOf(two, by) ? 1 : 0)) : all;
-    const page = sorted.slice(state.window, state.window + pageSize);
-    const bodies = [];
-    for (const conflict of page) {
-      const name = by ? groupOf(conflict, by) : "";
-      if (!bodies.length || bodies.at(-1).name !== name) bodies.push({ name, rows: [] });
-      bodies.at(-1).rows.push(rowOf(state, conflict, state.labels));
-    }
-    keepFocus(list, () => replace(list, page.length ? tableOf(bodies, sorted, by) : nothing(), pager(sorted.length)));
-    total.textContent = all.length ? `${count(all.length, "conflict")}${state.next ? " on this page, and there are more" : state.isCut ? ` among the newest ${searched.toLocaleString("en")}` : ""}.` : "";
-    drawMarked();
-  }
+	function draw() {
+		const all = shown();
+		const by = value("group");
+		state.window = Math.max(0, Math.min(state.window, Math.floor((all.length - 1) / pageSize) * pageSize));
+		const sorted = by ? [...all].sort((one, two) => (groupOf(one, by) < groupOf(two, by) ? -1 : groupOf(one, by) > groupOf(two, by) ? 1 : 0)) : all;
+		const page = sorted.slice(state.window, state.window + pageSize);
+		const rows = page.flatMap((conflict, index) => [
+			by && (!index || groupOf(page[index - 1], by) !== groupOf(conflict, by)) && groupHead(groupOf(conflict, by), sorted, by), rowOf(state, conflict, state.labels)]).filter(Boolean);
+		keepFocus(list, () => replace(list, page.length ? table("Conflicts", [headCell(h("span.hidden", heads[0])), ...heads.slice(1)], rows, "list") : nothing(), pager(sorted.length)));
+		total.textContent = all.length ? `${count(all.length, "conflict")}${state.next ? " on this page, and there are more" : state.isCut ? ` among the newest ${searched.toLocaleString("en")}` : ""}.` : "";
+		drawMarked();
+	}
 
-  function tableOf(bodies, sorted, by) {
-    return h("table.list", { role: "table" }, h("caption.hidden", null, "Conflicts"),
-      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, heads.map((head, index) => h("th", { role: "columnheader", scope: "col" }, index ? head : h("span.hidden", null, head))))),
-      bodies.map(({ name, rows }) => h("tbody", { role: "rowgroup" }, by && groupHead(name, sorted, by), rows)));
-  }
+	function groupHead(name, sorted, by) {
+		const members = sorted.filter((one) => groupOf(one, by) === name);
+		return h("tr.group", { role: "row" }, h("th", { role: "rowheader", scope: "rowgroup", colspan: "5" }, isolated(name), ` (${members.length}) `,
+			button("Mark these", () => { members.forEach((one) => state.marks.set(one.id, one)); draw(); say(`${count(state.marks.size, "conflict")} marked.`); }, { class: "small", key: `group ${name}` })));
+	}
 
-  function groupHead(name, sorted, by) {
-    const members = sorted.filter((one) => groupOf(one, by) === name);
-    return h("tr.group", { role: "row" }, h("th", { role: "rowheader", scope: "rowgroup", colspan: "5" }, isolated(name), ` (${members.length}) `,
-      button("Mark these", () => { members.forEach((one) => state.marks.set(one.id, one)); draw(); say(`${count(state.marks.size, "conflict")} marked.`); }, { class: "small", "data-key": `group ${name}` })));
-  }
+	function nothing() {
+		if (value("q") || value("entity") || value("kind")) return h("p.empty", "No conflict matches this filter.");
+		return (value("state") || "unresolved") === "unresolved"
+			? h("div.empty", h("p", h("strong", "No conflict waits for a decision.")), h("p", "New ones appear here by themselves. ", h("a", { href: "#/conflicts?state=all" }, "Show all, also those that were decided")))
+			: h("p.empty", "There are none.");
+	}
 
-  function nothing() {
-    if (value("q") || value("entity") || value("kind")) return h("p.empty", null, "No conflict matches this filter.");
-    return (value("state") || "unresolved") === "unresolved"
-      ? h("div.empty", null, h("p", null, h("strong", null, "No conflict waits for a decision.")), h("p", null, "New ones appear here by themselves. ", h("a", { href: "#/conflicts?state=all" }, "Show all, also those that were decided")))
-      : h("p.empty", null, "There are none.");
-  }
+	function pager(length) {
+		const isFirst = isSearch() ? state.window === 0 : state.start.length === 1;
+		const isLast = isSearch() ? state.window + pageSize >= length : !state.next;
+		if (isFirst && isLast) return null;
+		const turn = async (step) => {
+			if (isSearch()) state.window += step * pageSize;
+			else if (step > 0) state.start.push(state.next);
+			else state.start.pop();
+			if (!isSearch()) await read();
+			draw();
+			scrollTo(0, 0);
+		};
+		return h("nav.pager", { label: "Pages" }, button("Newer", () => turn(-1), { disabled: isFirst, key: "newer" }),
+			h("span", `Page ${isSearch() ? state.window / pageSize + 1 : state.start.length}`), button("Older", () => turn(1), { disabled: isLast, key: "older" }));
+	}
 
-  function pager(length) {
-    const isFirst = isSearch() ? state.window === 0 : state.start.length === 1;
-    const isLast = isSearch() ? state.window + pageSize >= length : !state.next;
-    if (isFirst && isLast) return null;
-    const turn = async (step) => {
-      if (isSearch()) state.window += step * pageSize;
-      else if (step > 0) state.start.push(state.next);
-      else state.start.pop();
-      if (!isSearch()) await read();
-      draw();
-      scrollTo(0, 0);
-    };
-    return h("nav.pager", { "aria-label": "Pages" }, button("Newer", () => turn(-1), { disabled: isFirst, "data-key": "newer" }),
-      h("span", null, `Page ${isSearch() ? state.window / pageSize + 1 : state.start.length}`), button("Older", () => turn(1), { disabled: isLast, "data-key": "older" }));
-  }
+	function drawMarked() {
+		const number = state.marks.size;
+		const page = shown().slice(state.window, state.window + pageSize);
+		keepFocus(marked, () => replace(marked,
+			h("label.field.inline", h("input", { type: "checkbox", key: "all", disabled: !page.length, checked: page.length > 0 && page.every((one) => state.marks.has(one.id)),
+				on: { change: (event) => { page.forEach((one) => (event.target.checked ? state.marks.set(one.id, one) : state.marks.delete(one.id))); draw(); } } }), h("span", "Mark this page")),
+			number > 0 && [h("strong", `${number} marked`),
+				button("Decide by a policy…", decideMarked, { class: "primary", key: "policy" }),
+				button("Clear", () => { state.marks.clear(); draw(); }, { key: "clear" })],
+			number === 0 && page.length > 0 && (value("state") || "unresolved") !== "resolved" && button("Decide all of this filter…", decideAll, { key: "bulk" })));
+	}
 
-  function drawMarked() {
-    const number = state.marks.size;
-    const page = shown().slice(state.window, state.window + pageSize);
-    keepFocus(marked, () => replace(marked,
-      h("label.field.inline", null, h("input", { type: "checkbox", "data-key": "all", disabled: !page.length, checked: page.length > 0 && page.every((one) => state.marks.has(one.id)),
-        on: { change: (event) => { page.forEach((one) => (event.target.checked ? state.marks.set(one.id, one) : state.marks.delete(one.id))); draw(); } } }), h("span", null, "Mark this page")),
-      number > 0 && [h("strong", null, `${number} marked`),
-        button("Decide by a policy…", decideMarked, { class: "primary", "data-key": "policy" }),
-        button("Clear", () => { state.marks.clear(); draw(); }, { "data-key": "clear" })],
-      number === 0 && page.length > 0 && (value("state") || "unresolved") !== "resolved" && button("Decide all of this filter…", decideAll, { "data-key": "bulk" })));
-  }
+	async function decideMarked() {
+		const list = [...state.marks.values()];
+		const form = await policyDialog(`Decide ${count(list.length, "conflict")} by a policy`, [],
+			commandOf("conflicts", "resolve", ...list.slice(0, 20).map((one) => one.id), "--policy", choosing[1][0]) + (list.length > 20 ? " # and the others" : ""));
+		if (!form || !(await askAuthor())) return;
+		const done = [];
+		const problems = [];
+		let isNoteLost = false;
+		for (const conflict of list) {
+			try {
+				const result = await resolve(conflict, { policy: form.elements.policy.value }, form.elements.note.value.trim());
+				isNoteLost ||= result.isNoteLost;
+				done.push(conflict.id);
+				state.marks.delete(conflict.id);
+			} catch (error) {
+				problems.push([conflict, explain(error)]);
+				if (error.status === 403 || error.status === 0) break;
+			}
+		}
+		notice(problems.length ? "bad" : "good", `Decided ${done.length} of ${list.length}.`,
+			tellNote(isNoteLost),
+			problems.slice(0, 5).map(([conflict, text]) => h("p", `${conflict.id}: ${text}`)),
+			done.length > 0 && button(`Undo these ${done.length}`, (event) => { event.target.disabled = true; undoAll(done, view.status.cluster); }, { class: "small" }));
+		await refresh();
+	}
 
-  async function decideMarked() {
-    const list = [...state.marks.values()];
-    const form = await policyDialog(`Decide ${count(list.length, "conflict")} by a policy`, [],
-      commandOf("conflicts", "resolve", ...list.slice(0, 20).map((one) => one.id), "--policy", choosing[1][0]) + (list.length > 20 ? " # and the others" : ""));
-    if (!form || !(await askAuthor())) return;
-    const done = [];
-    const problems = [];
-    let isNoteLost = false;
-    for (const conflict of list) {
-      try {
-        const result = await resolve(conflict, { policy: form.elements.policy.value }, form.elements.note.value.trim());
-        isNoteLost ||= result.isNoteLost;
-        done.push(conflict.id);
-        state.marks.delete(conflict.id);
-      } catch (error) {
-        problems.push([conflict, explain(error)]);
-        if (error.status === 403 || error.status === 0) break;
-      }
-    }
-    notice(problems.length ? "bad" : "good", `Decided ${done.length} of ${list.length}.`,
-      isNoteLost && h("p", null, "This node stores no notes yet, so your note was not kept."),
-      problems.slice(0, 5).map(([conflict, text]) => h("p", null, `${conflict.id}: ${text}`)),
-      done.length > 0 && button(`Undo these ${done.length}`, (event) => { event.target.disabled = true; undoAll(done, view.status.cluster); }, { class: "small" }));
-    await refresh();
-  }
+	// One transaction for all, which the node makes.
+	async function decideAll() {
+		const entity = value("entity");
+		if (!entity) {
+			notice("note", "Choose an entity first. Then all of its conflicts can be decided in one save.");
+			return;
+		}
+		const filter = { entity, state: value("state") || "unresolved", kind: value("kind") || undefined };
+		const form = await policyDialog(`Decide all conflicts of ${entity} by a policy`, [
+			h("p", "The node decides all of this entity and kind that are in this state, in one save. First it shows what it would write. The filter by text is not used."),
+			field("Only of objects that match this predicate", { name: "where", placeholder: "name BEGINSWITH 'A'" })], null, "Show what it would do");
+		if (!form || !(await askAuthor())) return;
+		const body = { ...filter, where: form.elements.where.value.trim() || undefined, policy: form.elements.policy.value, note: form.elements.note.value.trim() || undefined, author: author(), context: "inspector" };
+		try {
+			const would = await post("/v1/conflicts/resolution", { ...body, dryRun: true });
+			const sure = await dialog(`${count(would.count, "conflict")} would be decided`, [
+				scroller("div.window", "What would be written", h("ul", would.conflicts.slice(0, 100).map((one) => h("li", h("code", one.short ?? one.id), " gets ", brief(one.value)))))],
+			would.count ? "Decide them" : null);
+			if (!sure || !would.count) return;
+			const answer = await post("/v1/conflicts/resolution", { ...body, dryRun: false });
+			notice("good", `Decided ${count(answer.count, "conflict")} in one save.`, answer.transaction && undoButton(answer.transaction));
+			await refresh();
+		} catch (error) {
+			notice("bad", cannotTell(error) ? "This node cannot decide all of a filter yet. Mark the conflicts and decide those." : explain(error));
+		}
+	}
 
-  // One transaction for all, which the node makes.
-  async function decideAll() {
-    const entity = value("entity");
-    if (!entity) {
-      notice("note", "Choose an entity first. Then all of its conflicts can be decided in one save.");
-      return;
-    }
-    const filter = { entity, state: value("state") || "unresolved", kind: value("kind") || undefined };
-    const form = await policyDialog(`Decide all conflicts of ${entity} by a policy`, [
-      h("p", null, "The node decides all of this entity and kind that are in this state, in one save. First it shows what it would write. The filter by text is not used."),
-      field("Only of objects that match this predicate", { name: "where", placeholder: "name BEGINSWITH 'A'" })], null, "Show what it would do");
-    if (!form || !(await askAuthor())) return;
-    const body = { ...filter, where: form.elements.where.value.trim() || undefined, policy: form.elements.policy.value, note: form.elements.note.value.trim() || undefined, author: author(), context: "inspector" };
-    try {
-      const would = await post("/v1/conflicts/resolution", { ...body, dryRun: true });
-      const sure = await dialog(`${count(would.count, "conflict")} would be decided`, [
-        h("div.window", { tabindex: "0", role: "group", "aria-label": "What would be written" }, h("ul", null, would.conflicts.slice(0, 100).map((one) => h("li", null, h("code", null, one.short ?? one.id), " gets ", brief(one.value)))))],
-      would.count ? "Decide them" : null);
-      if (!sure || !would.count) return;
-      const answer = await post("/v1/conflicts/resolution", { ...body, dryRun: false });
-      notice("good", `Decided ${count(answer.count, "conflict")} in one save.`, answer.transaction && button("Undo the save", async (event) => {
-        event.target.disabled = true;
-        try {
-          await post(`/v1/saves/${encodeURIComponent(answer.transaction)}/undo`, { author: author(), context: "inspector" });
-          notice("good", "The save was undone.");
-        } catch (error) {
-          notice("bad", explain(error));
-        }
-      }, { class: "small" }));
-      await refresh();
-    } catch (error) {
-      notice("bad", cannotTell(error) ? "This node cannot decide all of a filter yet. Mark the conflicts and decide those." : explain(error));
-    }
-  }
+	async function refresh() {
+		await read();
+		draw();
+	}
 
-  async function refresh() {
-    await read();
-    draw();
-  }
-
-  const change = (name) => async (text) => {
-    view.setQuery({ [name]: text });
-    state.start = [null];
-    state.window = 0;
-    await refresh();
-  };
-  let typing = null;
-  const filter = field("Filter by text", { value: value("q"), "data-filter": "", "data-key": "filter", type: "search", placeholder: "a name, an author, a value", on: { input: (event) => {
-    clearTimeout(typing);
-    typing = setTimeout(() => change("q")(event.target.value), 200);
-  } } });
-  await read();
-  view.page("Conflicts", "Conflicts",
-    h("p.lead", null, "Each row is a value that was changed at different nodes while they had not heard of each other. Open one to see who wrote what, and decide."),
-    h("div.filters", { role: "search" }, choice("State", states, value("state") || "unresolved", change("state"), { "data-key": "state" }),
-      choice("Entity", [["", "any entity"], ...state.schema.names], value("entity"), change("entity"), { "data-key": "entity" }),
-      choice("Kind", kinds, value("kind"), change("kind"), { "data-key": "kind" }),
-      choice("Group by", groups, value("group"), change("group"), { "data-key": "group" }), filter),
-    marked, total, list);
-  draw();
-  view.onChange(async () => {
-    const before = new Set(state.conflicts.map((one) => one.id));
-    await refresh();
-    const fresh = state.conflicts.filter((one) => !before.has(one.id)).length;
-    if (fresh) say(`${count(fresh, "new conflict")}.`);
-  });
+	const change = (name) => async (text) => {
+		view.setQuery({ [name]: text });
+		state.start = [null];
+		state.window = 0;
+		await refresh();
+	};
+	let typing = null;
+	const filter = field("Filter by text", { value: value("q"), "data-filter": "", key: "filter", type: "search", placeholder: "a name, an author, a value", on: { input: (event) => {
+		clearTimeout(typing);
+		typing = setTimeout(() => change("q")(event.target.value), 200);
+	} } });
+	await read();
+	view.page("Conflicts", "Conflicts",
+		h("p.lead", "Each row is a value that was changed at different nodes while they had not heard of each other. Open one to see who wrote what, and decide."),
+		h("div.filters", { role: "search" }, choice("State", states, value("state") || "unresolved", change("state"), { key: "state" }),
+			choice("Entity", [["", "any entity"], ...state.schema.names], value("entity"), change("entity"), { key: "entity" }),
+			choice("Kind", kinds, value("kind"), change("kind"), { key: "kind" }),
+			choice("Group by", groups, value("group"), change("group"), { key: "group" }), filter),
+		marked, total, list);
+	draw();
+	view.onChange(async () => {
+		const before = new Set(state.conflicts.map((one) => one.id));
+		await refresh();
+		const fresh = state.conflicts.filter((one) => !before.has(one.id)).length;
+		if (fresh) say(`${count(fresh, "new conflict")}.`);
+	});
 }
 
 function policyDialog(title, more, command, accept = "Decide") {
-  return dialog(title, [more,
-    choice("Take", choosing, choosing[1][0], () => {}, { name: "policy" }),
-    field("Note, kept with the decision", { name: "note", maxlength: "1000" }),
-    command && h("details", null, h("summary", null, "As a command"), commandLine(command))], accept);
+	return dialog(title, [more,
+		choice("Take", choosing, choosing[1][0], () => {}, { name: "policy" }),
+		field("Note, kept with the decision", { name: "note", maxlength: "1000" }),
+		command && asCommand(command)], accept);
 }

@@ -1,6 +1,6 @@
 // Decisions: who makes them, how they are sent, what they are on the command line.
 
-import { cannotTell, explain, get, post } from "./api.js";
+import { cannotTell, conflictPath, encode, explain, get, post } from "./api.js";
 import { button, dialog, field, h, notice } from "./dom.js";
 import { conflictPlace } from "./values.js";
 
@@ -8,28 +8,28 @@ const key = "tributary.author";
 
 /** The policies that choose a value. */
 export const choosing = [
-  ["mergeByPropertyStoreTrump", "the earliest write (mergeByPropertyStoreTrump)"],
-  ["mergeByPropertyObjectTrump", "the latest write (mergeByPropertyObjectTrump)"],
-  ["rollback", "the earliest whole row (rollback)"],
-  ["overwrite", "the latest whole row (overwrite)"],
+	["mergeByPropertyStoreTrump", "the earliest write (mergeByPropertyStoreTrump)"],
+	["mergeByPropertyObjectTrump", "the latest write (mergeByPropertyObjectTrump)"],
+	["rollback", "the earliest whole row (rollback)"],
+	["overwrite", "the latest whole row (overwrite)"],
 ];
 
 /** What was kept in this browser, or null: storage may be turned off. */
 export function remembered(name) {
-  try {
-    return localStorage.getItem(name);
-  } catch {
-    return null;
-  }
+	try {
+		return localStorage.getItem(name);
+	} catch {
+		return null;
+	}
 }
 
 /** Keeps something in this browser. */
 export function remember(name, value) {
-  try {
-    localStorage.setItem(name, value);
-  } catch {
-    // Without storage the page asks again the next time.
-  }
+	try {
+		localStorage.setItem(name, value);
+	} catch {
+		// Without storage the page asks again the next time.
+	}
 }
 
 let named = remembered(key);
@@ -39,17 +39,17 @@ export const author = () => named;
 
 /** Asks for the name, unless it is known. */
 export async function askAuthor(again = false) {
-  if (named && !again) return named;
-  const form = await dialog("Who are you?", [
-    h("p", null, "Decisions carry your name, so that others see who made them."),
-    field("Your name", { name: "author", value: named ?? "", required: true, maxlength: "200", autocomplete: "name" }),
-  ], "Go on");
-  const given = form?.elements.author.value.trim();
-  if (!given) return null;
-  named = given;
-  remember(key, given);
-  dispatchEvent(new Event("tributary:author"));
-  return named;
+	if (named && !again) return named;
+	const form = await dialog("Who are you?", [
+		h("p", "Decisions carry your name, so that others see who made them."),
+		field("Your name", { name: "author", value: named ?? "", required: true, maxlength: "200", autocomplete: "name" }),
+	], "Go on");
+	const given = form?.elements.author.value.trim();
+	if (!given) return null;
+	named = given;
+	remember(key, given);
+	dispatchEvent(new Event("tributary:author"));
+	return named;
 }
 
 /** A text as one word of a shell. */
@@ -60,35 +60,35 @@ export const commandOf = (...words) => `tributary ${words.map(quoted).join(" ")}
 
 /** The command that decides as the page would. */
 export function resolveCommand(conflict, how) {
-  const words = ["conflicts", "resolve", conflict.id];
-  if (how.side) words.push("--side", String(how.number ?? how.side));
-  if (how.object) words.push("--object", how.object);
-  if (how.policy) words.push("--policy", how.policy);
-  if (how.values) words.push("--values", JSON.stringify(how.values, (name, one) => (typeof one === "bigint" ? String(one) : one)));
-  if (how.delete) words.push("--delete");
-  const seen = conflict.sides.map((side) => side.dot);
-  if (seen.length) words.push("--seen", seen.join(","));
-  if (named) words.push("--author", named);
-  return commandOf(...words);
+	const words = ["conflicts", "resolve", conflict.id];
+	if (how.side) words.push("--side", String(how.number ?? how.side));
+	if (how.object) words.push("--object", how.object);
+	if (how.policy) words.push("--policy", how.policy);
+	if (how.values) words.push("--values", encode(how.values));
+	if (how.delete) words.push("--delete");
+	const seen = conflict.sides.map((side) => side.dot);
+	if (seen.length) words.push("--seen", seen.join(","));
+	if (named) words.push("--author", named);
+	return commandOf(...words);
 }
 
 /** The command that undoes. */
 export function undoCommand(conflict) {
-  const words = ["conflicts", "undo", conflict.id];
-  if (conflict.sides.length) words.push("--seen", conflict.sides.map((side) => side.dot).join(","));
-  if (named) words.push("--author", named);
-  return commandOf(...words);
+	const words = ["conflicts", "undo", conflict.id];
+	if (conflict.sides.length) words.push("--seen", conflict.sides.map((side) => side.dot).join(","));
+	if (named) words.push("--author", named);
+	return commandOf(...words);
 }
 
 // A node whose program keeps no notes refuses the field. The decision counts more than its note.
 async function send(path, body, note) {
-  if (!note) return { answer: await post(path, body), isNoteLost: false };
-  try {
-    return { answer: await post(path, { ...body, note }), isNoteLost: false };
-  } catch (error) {
-    if (!cannotTell(error)) throw error;
-    return { answer: await post(path, body), isNoteLost: true };
-  }
+	if (!note) return { answer: await post(path, body), isNoteLost: false };
+	try {
+		return { answer: await post(path, { ...body, note }), isNoteLost: false };
+	} catch (error) {
+		if (!cannotTell(error)) throw error;
+		return { answer: await post(path, body), isNoteLost: true };
+	}
 }
 
 const sidesOf = (conflict) => [...new Set(conflict.sides.map((side) => side.dot))];
@@ -100,55 +100,58 @@ const sidesOf = (conflict) => [...new Set(conflict.sides.map((side) => side.dot)
  * @returns the node's answer, with `isNoteLost`
  */
 export async function resolve(conflict, how, note) {
-  const { number, ...rest } = how;
-  const body = { ...rest, author: named, context: "inspector" };
-  if (conflict.sides.length) body.sides = sidesOf(conflict);
-  return send(`/v1/conflicts/${encodeURIComponent(conflict.id)}/resolution`, body, note);
+	const { number, ...rest } = how;
+	const body = { ...rest, author: named, context: "inspector" };
+	if (conflict.sides.length) body.sides = sidesOf(conflict);
+	return send(`${conflictPath(conflict.id)}/resolution`, body, note);
 }
 
 /** Writes what a conflict's outcome replaced. */
 export function undo(conflict, note) {
-  const body = { author: named, context: "inspector" };
-  if (conflict.sides.length) body.sides = sidesOf(conflict);
-  return send(`/v1/conflicts/${encodeURIComponent(conflict.id)}/undo`, body, note);
+	const body = { author: named, context: "inspector" };
+	if (conflict.sides.length) body.sides = sidesOf(conflict);
+	return send(`${conflictPath(conflict.id)}/undo`, body, note);
 }
 
 /** The closed conflict that an open one became, the newest of them; null if there is none. */
 export async function closedOf(id, cluster, signal) {
-  const match = /^([^.]+)\.(p\d+)\./.exec(id);
-  if (!match) return null;
-  const answer = await get("/v1/conflicts", { state: "all", object: `x-tributary://${cluster}/${match[1]}/${match[2]}`, limit: 500 }, { signal });
-  const open = id.replace(/@\d+$/, "");
-  const named = answer.conflicts.filter((one) => one.id === open || (one.id.startsWith(open) && /^(\.\d+)?@\d+$/.test(one.id.slice(open.length))));
-  return named.find((one) => one.open) ?? named[0] ?? null;
+	const match = /^([^.]+)\.(p\d+)\./.exec(id);
+	if (!match) return null;
+	const answer = await get("/v1/conflicts", { state: "all", object: `x-tributary://${cluster}/${match[1]}/${match[2]}`, limit: 500 }, { signal });
+	const open = id.replace(/@\d+$/, "");
+	const named = answer.conflicts.filter((one) => one.id === open || (one.id.startsWith(open) && /^(\.\d+)?@\d+$/.test(one.id.slice(open.length))));
+	return named.find((one) => one.open) ?? named[0] ?? null;
 }
 
 /** Undoes several decisions, one after the other, and tells how many went well. */
 export async function undoAll(ids, cluster) {
-  if (!(await askAuthor())) return;
-  let done = 0;
-  const problems = [];
-  for (const id of ids) {
-    try {
-      const closed = await closedOf(id, cluster);
-      if (!closed) throw new Error(`The node no longer has ${id}.`);
-      await undo(closed);
-      done += 1;
-    } catch (error) {
-      problems.push(explain(error));
-    }
-  }
-  notice(problems.length ? "bad" : "good", `Undone: ${done} of ${ids.length}.`, problems.slice(0, 3).map((text) => h("p", null, text)));
+	if (!(await askAuthor())) return;
+	let done = 0;
+	const problems = [];
+	for (const id of ids) {
+		try {
+			const closed = await closedOf(id, cluster);
+			if (!closed) throw new Error(`The node no longer has ${id}.`);
+			await undo(closed);
+			done += 1;
+		} catch (error) {
+			problems.push(explain(error));
+		}
+	}
+	notice(problems.length ? "bad" : "good", `Undone: ${done} of ${ids.length}.`, problems.slice(0, 3).map((text) => h("p", text)));
 }
+
+/** Says that a note was not kept. */
+export const tellNote = (isLost) => isLost && h("p", "This node stores no notes yet, so your note was not kept.");
 
 /** Tells of one decision, with the way back. */
 export function tellDecision(text, conflict, isNoteLost, cluster) {
-  notice("good", text,
-    isNoteLost && h("p", null, "This node stores no notes yet, so your note was not kept."),
-    h("p.actions", null,
-      button("Undo", async (event) => {
-        event.target.disabled = true;
-        await undoAll([conflict.id], cluster);
-      }, { class: "small" }),
-      h("a", { href: conflictPlace(conflict.id) }, "Show the conflict")));
+	notice("good", text,
+		tellNote(isNoteLost),
+		h("p.actions",
+			button("Undo", async (event) => {
+				event.target.disabled = true;
+				await undoAll([conflict.id], cluster);
+			}, { class: "small" }),
+			h("a", { href: conflictPlace(conflict.id) }, "Show the conflict")));
 }

@@ -1,189 +1,187 @@
 // Saves over time, with branches where nodes were apart; and conflicts over time.
 
-import { explain, get } from "./api.js";
-import { asTable, button, choice, commandLine, field, h, keepFocus, notice, replace, s, table } from "./dom.js";
-import { undoSave } from "./blame.js";
+import { explain } from "./api.js";
+import { byText, changeText, undoButton } from "./blame.js";
 import { newest } from "./conflicts.js";
 import { commandOf } from "./decide.js";
+import { asCommand, asTable, button, choice, field, h, keepFocus, notice, part, replace, s, scroller, table } from "./dom.js";
 import { lanes } from "./lanes.js";
 import { withOrder } from "./object.js";
 import { labelsOf, loadModel } from "./schema.js";
-import { authorText, brief, clock, count, dotText, isolated, millis, nodeMark, nodeOf, objectLink, objectOf, timeText } from "./values.js";
+import { authorText, clock, count, dotText, millis, nodeMark, nodeOf, objectLink, objectOf, timeText } from "./values.js";
 
 const most = 200;
 const minute = 60000;
 
 /** The view of saves over time. */
 export async function timelinePage(view) {
-  const schema = await loadModel();
-  const value = (name) => view.query.get(name) ?? "";
-  const picture = h("div");
-  const chosen = h("div", { role: "region", "aria-label": "The chosen save" });
-  const overTime = h("div");
-  let saves = [];
-  let hasOlder = false;
-  // Moments before which the pages end; null is the newest.
-  let ends = [null];
+	const schema = await loadModel();
+	const value = (name) => view.query.get(name) ?? "";
+	const picture = h("div");
+	const chosen = h("div", { role: "region", label: "The chosen save" });
+	const overTime = h("div");
+	let saves = [];
+	let hasOlder = false;
+	// Moments before which the pages end; null is the newest.
+	let ends = [null];
 
-  // History is told from its beginning. So ask for ever longer spans before the end until one has enough.
-  async function read() {
-    const end = ends.at(-1);
-    const from = end ?? Date.now();
-    const oldest = millis(view.status.history?.oldest) || 0;
-    let found = [];
-    let isWhole = false;
-    for (let span = 10000; ; span *= 4) {
-      const begin = from - span;
-      isWhole = begin <= oldest;
-      found = await page(isWhole ? null : begin, end);
-      if (isWhole || found.length > most) break;
-    }
-    hasOlder = !isWhole || found.length > most;
-    saves = withOrder(found.slice(-most).map((one) => ({ ...one, node: nodeOf(one.dot) })));
-  }
+	// History is told from its beginning. So ask for ever longer spans before the end until one has enough.
+	async function read() {
+		const end = ends.at(-1);
+		const from = end ?? Date.now();
+		const oldest = millis(view.status.history?.oldest) || 0;
+		let found = [];
+		let isWhole = false;
+		for (let span = 10000; ; span *= 4) {
+			const begin = from - span;
+			isWhole = begin <= oldest;
+			found = await page(isWhole ? null : begin, end);
+			if (isWhole || found.length > most) break;
+		}
+		hasOlder = !isWhole || found.length > most;
+		saves = withOrder(found.slice(-most).map((one) => ({ ...one, node: nodeOf(one.dot) })));
+	}
 
-  async function page(begin, end) {
-    const iso = (moment) => new Date(moment).toISOString();
-    const where = [begin !== null && `timestamp >= '${iso(begin)}'`, end !== null && `timestamp < '${iso(end)}'`].filter(Boolean).join(" AND ");
-    let found = [];
-    let after = null;
-    // A bound, for a node that takes thousands of saves a second.
-    for (let turn = 0; turn < 20; turn += 1) {
-      const answer = await get("/v1/history", { where, author: value("author"), entity: value("entity"), limit: 1000, after }, { signal: view.signal });
-      found = [...found, ...answer.transactions].slice(-most - 1);
-      if (answer.transactions.length < 1000) break;
-      after = answer.token;
-    }
-    return found;
-  }
+	async function page(begin, end) {
+		const iso = (moment) => new Date(moment).toISOString();
+		const where = [begin !== null && `timestamp >= '${iso(begin)}'`, end !== null && `timestamp < '${iso(end)}'`].filter(Boolean).join(" AND ");
+		let found = [];
+		let after = null;
+		// A bound, for a node that takes thousands of saves a second.
+		for (let turn = 0; turn < 20; turn += 1) {
+			const answer = await view.get("/v1/history", { where, author: value("author"), entity: value("entity"), limit: 1000, after });
+			found = [...found, ...answer.transactions].slice(-most - 1);
+			if (answer.transactions.length < 1000) break;
+			after = answer.token;
+		}
+		return found;
+	}
 
-  // The last saves on the picture that each node has.
-  function now() {
-    if (ends.at(-1) !== null || value("author") || value("entity")) return undefined;
-    const { status } = view;
-    const vectors = [{ node: status.node, vector: status.vector, isOld: false }, ...status.peers.map((one) => ({ node: one.node, vector: one.vector ?? {}, isOld: !one.connected }))];
-    return vectors.map((one) => {
-      const [last] = withOrder([...saves.map((save) => ({ ...save })), { dot: `${one.node}.now-1`, node: one.node, seen: one.vector }]).slice(-1);
-      return { node: one.node, isOld: one.isOld, has: last.after };
-    });
-  }
+	// The last saves on the picture that each node has.
+	function now() {
+		if (ends.at(-1) !== null || value("author") || value("entity")) return undefined;
+		const { status } = view;
+		const vectors = [{ node: status.node, vector: status.vector, isOld: false }, ...status.peers.map((one) => ({ node: one.node, vector: one.vector ?? {}, isOld: !one.connected }))];
+		return vectors.map((one) => {
+			const [last] = withOrder([...saves.map((save) => ({ ...save })), { dot: `${one.node}.now-1`, node: one.node, seen: one.vector }]).slice(-1);
+			return { node: one.node, isOld: one.isOld, has: last.after };
+		});
+	}
 
-  function draw() {
-    const selected = value("save");
-    const place = (save) => `#/timeline?${new URLSearchParams({ ...Object.fromEntries(view.query), save: save.dot })}`;
-    keepFocus(picture, () => replace(picture,
-      saves.length ? h("div.picture", { id: "saves" }, lanes(saves, { name: "Saves over time", selected: saves.some((one) => one.dot === selected) ? selected : saves.at(-1).dot, place, now: now() })) : h("p.empty", null, "No save matches."),
-      h("p.legend", null, h("span", null, "● a save"), h("span", null, "○ made apart from another node"), h("span", null, "■ what a node has now"), h("span", null, "A line leads to a save from what its writer had seen.")),
-      h("nav.pager", { "aria-label": "Pages" }, button("Older", () => turn(millis(saves[0].timestamp)), { disabled: !hasOlder || !saves.length, "data-key": "older" }),
-        h("span", null, `${count(saves.length, "save")}`), button("Newer", () => turn(null), { disabled: ends.length === 1, "data-key": "newer" })),
-      asTable("As a table", table("Saves, newest first", ["When", "Node", "Who", "Changes", "Follows"], [...saves].reverse().map((one) => [
-        h("a", { href: place(one) }, timeText(millis(one.timestamp))), nodeMark(one.node), authorText(one.author), changesText(one), [one.after.map((dot) => [dotText(dot), " "]), one.apart && h("span.tag", null, "apart")]])))));
-    const scroller = picture.querySelector("#saves");
-    if (scroller) scroller.scrollLeft = scroller.scrollWidth;
-    show().catch(() => {});
-  }
+	function draw() {
+		const selected = value("save");
+		const place = (save) => `#/timeline?${new URLSearchParams({ ...Object.fromEntries(view.query), save: save.dot })}`;
+		keepFocus(picture, () => replace(picture,
+			saves.length ? h("div.picture", { id: "saves" }, lanes(saves, { name: "Saves over time", selected: saves.some((one) => one.dot === selected) ? selected : saves.at(-1).dot, place, now: now() })) : h("p.empty", "No save matches."),
+			h("p.legend", h("span", "● a save"), h("span", "○ made apart from another node"), h("span", "■ what a node has now"), h("span", "A line leads to a save from what its writer had seen.")),
+			h("nav.pager", { label: "Pages" }, button("Older", () => turn(millis(saves[0].timestamp)), { disabled: !hasOlder || !saves.length, key: "older" }),
+				h("span", `${count(saves.length, "save")}`), button("Newer", () => turn(null), { disabled: ends.length === 1, key: "newer" })),
+			asTable("As a table", table("Saves, newest first", ["When", "Node", "Who", "Changes", "Follows"], [...saves].reverse().map((one) => [
+				h("a", { href: place(one) }, timeText(millis(one.timestamp))), nodeMark(one.node), authorText(one.author), changesText(one), [one.after.map((dot) => [dotText(dot), " "]), one.apart && h("span.tag", "apart")]])))));
+		const scroller = picture.querySelector("#saves");
+		if (scroller) scroller.scrollLeft = scroller.scrollWidth;
+		show().catch(() => {});
+	}
 
-  const changesText = (one) => {
-    const tally = {};
-    for (const change of one.changes) {
-      const key = `${objectOf(change.object)?.entity ?? "?"} ${{ insert: "made", update: "changed", delete: "deleted" }[change.kind] ?? change.kind}`;
-      tally[key] = (tally[key] ?? 0) + 1;
-    }
-    return Object.entries(tally).map(([key, number]) => `${number} ${key}`).join(", ");
-  };
+	const changesText = (one) => {
+		const tally = {};
+		for (const change of one.changes) {
+			const key = `${objectOf(change.object)?.entity ?? "?"} ${{ insert: "made", update: "changed", delete: "deleted" }[change.kind] ?? change.kind}`;
+			tally[key] = (tally[key] ?? 0) + 1;
+		}
+		return Object.entries(tally).map(([key, number]) => `${number} ${key}`).join(", ");
+	};
 
-  async function turn(end) {
-    if (end === null) ends.pop();
-    else ends.push(end);
-    await read();
-    draw();
-  }
+	async function turn(end) {
+		if (end === null) ends.pop();
+		else ends.push(end);
+		await read();
+		draw();
+	}
 
-  async function show() {
-    const save = saves.find((one) => one.dot === value("save"));
-    if (!save) return replace(chosen, h("p.quiet", null, "Choose a save to see what it changed."));
-    const few = save.changes.slice(0, 50);
-    const labels = await labelsOf(few.map((one) => one.object), view.signal);
-    return replace(chosen, h("div.panel", null, h("h2", null, "Save ", dotText(save.dot)),
-      h("p", null, timeText(millis(save.timestamp)), ", ", nodeMark(save.node), ": ", authorText(save.author), save.context && [" (", isolated(save.context), ")"], save.note && [". Note: ", h("q", null, save.note)]),
-      table("What it changed", ["Object", "What", "Values"], few.map((change) => [objectLink(change.object, labels), change.kind,
-        h("ul.plain", null, Object.entries(change.values ?? {}).slice(0, 12).map(([name, one]) => h("li", null, name, ": ", brief(one, schema.type(objectOf(change.object)?.entity, name), labels))),
-          ["add", "remove"].flatMap((key) => Object.entries(change[key] ?? {}).map(([name, uris]) => h("li", null, `${name}: ${key === "add" ? "linked" : "unlinked"} ${count([uris].flat().length, "object")}`))))])),
-      save.changes.length > few.length && h("p.quiet", null, `and ${count(save.changes.length - few.length, "more change")}`),
-      h("p.actions", null, button("Undo this save…", () => undoSave(save.dot), { class: "small" })),
-      h("details", null, h("summary", null, "As a command"), commandLine(commandOf("history", "--changes")))));
-  }
+	async function show() {
+		const save = saves.find((one) => one.dot === value("save"));
+		if (!save) return replace(chosen, h("p.quiet", "Choose a save to see what it changed."));
+		const few = save.changes.slice(0, 50);
+		const labels = await labelsOf(few.map((one) => one.object), view.signal);
+		return replace(chosen, h("div.panel", h("h2", "Save ", dotText(save.dot)),
+			h("p", byText(save)),
+			table("What it changed", ["Object", "What", "Values"], few.map((change) => [objectLink(change.object, labels), change.kind, changeText(change, (name) => schema.type(objectOf(change.object)?.entity, name), labels)])),
+			save.changes.length > few.length && h("p.quiet", `and ${count(save.changes.length - few.length, "more change")}`),
+			h("p.actions", undoButton(save.dot)),
+			asCommand(commandOf("history", "--changes"))));
+	}
 
-  async function drawConflicts() {
-    const found = [];
-    let after = null;
-    do {
-      const answer = await get("/v1/conflicts", { state: "all", limit: 500, after }, { signal: view.signal });
-      found.push(...answer.conflicts);
-      after = answer.next;
-    } while (after && found.length < 2000);
-    replace(overTime, bars(found), after && h("p.quiet", null, "The newest 2,000 are counted."));
-  }
+	async function drawConflicts() {
+		const found = [];
+		let after = null;
+		do {
+			const answer = await view.get("/v1/conflicts", { state: "all", limit: 500, after });
+			found.push(...answer.conflicts);
+			after = answer.next;
+		} while (after && found.length < 2000);
+		replace(overTime, bars(found), after && h("p.quiet", "The newest 2,000 are counted."));
+	}
 
-  const change = (name) => async (text) => {
-    view.setQuery({ [name]: text, save: null });
-    ends = [null];
-    await read();
-    draw();
-  };
-  await read();
-  view.page("Timeline", "Timeline", h("p.lead", null, "Each dot is a save. Lines part where nodes saved without having heard of each other, and join where one had seen both."),
-    h("div.filters", null, field("Author", { value: value("author"), "data-filter": "", "data-key": "author-filter", on: { change: (event) => change("author")(event.target.value.trim()) } }),
-      choice("Entity", [["", "any entity"], ...schema.names], value("entity"), change("entity"), { "data-key": "entity" })),
-    picture, chosen, h("section", { "aria-labelledby": "over" }, h("h2", { id: "over" }, "Conflicts over time"), overTime));
-  draw();
-  await drawConflicts().catch((error) => { if (error.name !== "AbortError") notice("bad", explain(error)); });
-  view.onChange(async () => {
-    if (ends.length > 1) return;
-    await read();
-    draw();
-    await drawConflicts();
-  });
+	const change = (name) => async (text) => {
+		view.setQuery({ [name]: text, save: null });
+		ends = [null];
+		await read();
+		draw();
+	};
+	await read();
+	view.page("Timeline", "Timeline", h("p.lead", "Each dot is a save. Lines part where nodes saved without having heard of each other, and join where one had seen both."),
+		h("div.filters", field("Author", { value: value("author"), "data-filter": "", key: "author-filter", on: { change: (event) => change("author")(event.target.value.trim()) } }),
+			choice("Entity", [["", "any entity"], ...schema.names], value("entity"), change("entity"), { key: "entity" })),
+		picture, chosen, part("Conflicts over time", overTime));
+	draw();
+	await drawConflicts().catch((error) => { if (error.name !== "AbortError") notice("bad", explain(error)); });
+	view.onChange(async () => {
+		if (ends.length > 1) return;
+		await read();
+		draw();
+		await drawConflicts();
+	});
 }
 
 // Bars by five minutes, hours or days, whichever gives few enough.
 function bars(conflicts) {
-  const moments = conflicts.map((one) => [newest(one), one.state === "unresolved"]).filter(([moment]) => moment > 0);
-  if (!moments.length) return h("p.quiet", null, "There are no conflicts.");
-  const first = Math.min(...moments.map(([moment]) => moment));
-  const last = Math.max(Date.now(), ...moments.map(([moment]) => moment));
-  const unit = [minute, 5 * minute, 15 * minute, 60 * minute, 6 * 60 * minute, 1440 * minute, 7 * 1440 * minute, 30 * 1440 * minute].find((one) => (last - first) / one <= 48) ?? 365 * 1440 * minute;
-  const begin = Math.floor(first / unit) * unit;
-  const number = Math.min(400, Math.floor((last - begin) / unit) + 1);
-  const tally = Array.from({ length: number }, () => [0, 0]);
-  for (const [moment, isWaiting] of moments) tally[Math.min(number - 1, Math.floor((moment - begin) / unit))][isWaiting ? 0 : 1] += 1;
-  const top = Math.max(...tally.map(([one, two]) => one + two));
-  const wide = Math.max(7, Math.min(40, Math.floor(760 / number)));
-  const width = 60 + number * wide;
-  const tall = 120;
-  const scale = (count) => (count / top) * tall;
-  const every = Math.ceil(110 / wide);
-  const label = (index) => {
-    const date = new Date(begin + index * unit);
-    return unit < 1440 * minute ? clock(date).replace(/:\d\d$/, "") : date.toLocaleDateString(undefined, { day: "numeric", month: "short" });
-  };
-  const svg = s("svg", { viewBox: `0 0 ${width} ${tall + 44}`, width, height: tall + 44, role: "img", "aria-label": `${conflicts.length} conflicts; at most ${top} in ${unitText(unit)}.` },
-    s("text.small.end", { x: 36, y: 20 }, String(top)), s("text.small.end", { x: 36, y: tall + 14 }, "0"),
-    s("line.lane", { x1: 42, x2: width - 8, y1: tall + 12, y2: tall + 12 }),
-    tally.map(([waits, closed], index) => {
-      const x = 44 + index * wide;
-      return s("g", null, s("title", null, `${label(index)}: ${waits} wait, ${closed} settled or decided`),
-        closed > 0 && s("rect.bar", { x, y: tall + 12 - scale(closed), width: wide - 2, height: scale(closed) }),
-        waits > 0 && s("rect.bar.waits", { x, y: tall + 12 - scale(closed) - scale(waits), width: wide - 2, height: scale(waits) }),
-        index % every === 0 && s("text.small", { x, y: tall + 32 }, label(index)));
-    }));
-  return [h("div.picture", { tabindex: "0", role: "group", "aria-label": "Conflicts over time" }, svg),
-    h("p.legend", null, h("span", null, h("span.swatch.waits"), " wait for a decision"), h("span", null, h("span.swatch"), " settled or decided"), h("span", null, `A bar is ${unitText(unit)}.`)),
-    asTable("As a table", table("Conflicts over time", ["From", "Waiting", "Settled or decided"], tally.map(([one, two], index) => [label(index), String(one), String(two)]).filter(([, one, two]) => one !== "0" || two !== "0")))];
+	const moments = conflicts.map((one) => [newest(one), one.state === "unresolved"]).filter(([moment]) => moment > 0);
+	if (!moments.length) return h("p.quiet", "There are no conflicts.");
+	const first = Math.min(...moments.map(([moment]) => moment));
+	const last = Math.max(Date.now(), ...moments.map(([moment]) => moment));
+	const unit = [minute, 5 * minute, 15 * minute, 60 * minute, 6 * 60 * minute, 1440 * minute, 7 * 1440 * minute, 30 * 1440 * minute].find((one) => (last - first) / one <= 48) ?? 365 * 1440 * minute;
+	const begin = Math.floor(first / unit) * unit;
+	const number = Math.min(400, Math.floor((last - begin) / unit) + 1);
+	const tally = Array.from({ length: number }, () => [0, 0]);
+	for (const [moment, isWaiting] of moments) tally[Math.min(number - 1, Math.floor((moment - begin) / unit))][isWaiting ? 0 : 1] += 1;
+	const top = Math.max(...tally.map(([one, two]) => one + two));
+	const wide = Math.max(7, Math.min(40, Math.floor(760 / number)));
+	const width = 60 + number * wide;
+	const tall = 120;
+	const scale = (count) => (count / top) * tall;
+	const every = Math.ceil(110 / wide);
+	const label = (index) => {
+		const date = new Date(begin + index * unit);
+		return unit < 1440 * minute ? clock(date).replace(/:\d\d$/, "") : date.toLocaleDateString(undefined, { day: "numeric", month: "short" });
+	};
+	const svg = s("svg", { viewBox: `0 0 ${width} ${tall + 44}`, width, height: tall + 44, role: "img", label: `${conflicts.length} conflicts; at most ${top} in ${unitText(unit)}.` },
+		s("text.small.end", { x: 36, y: 20 }, String(top)), s("text.small.end", { x: 36, y: tall + 14 }, "0"),
+		s("line.lane", { x1: 42, x2: width - 8, y1: tall + 12, y2: tall + 12 }),
+		tally.map(([waits, closed], index) => {
+			const x = 44 + index * wide;
+			return s("g", s("title", `${label(index)}: ${waits} wait, ${closed} settled or decided`),
+				closed > 0 && s("rect.bar", { x, y: tall + 12 - scale(closed), width: wide - 2, height: scale(closed) }),
+				waits > 0 && s("rect.bar.waits", { x, y: tall + 12 - scale(closed) - scale(waits), width: wide - 2, height: scale(waits) }),
+				index % every === 0 && s("text.small", { x, y: tall + 32 }, label(index)));
+		}));
+	return [scroller("div.picture", "Conflicts over time", svg),
+		h("p.legend", h("span", h("span.swatch.waits"), " wait for a decision"), h("span", h("span.swatch"), " settled or decided"), h("span", `A bar is ${unitText(unit)}.`)),
+		asTable("As a table", table("Conflicts over time", ["From", "Waiting", "Settled or decided"], tally.map(([one, two], index) => [label(index), String(one), String(two)]).filter(([, one, two]) => one !== "0" || two !== "0")))];
 }
 
 function unitText(unit) {
-  if (unit < 60 * minute) return unit === minute ? "one minute" : `${unit / minute} minutes`;
-  if (unit < 1440 * minute) return unit === 60 * minute ? "one hour" : `${unit / 60 / minute} hours`;
-  return unit === 1440 * minute ? "one day" : `${unit / 1440 / minute} days`;
+	if (unit < 60 * minute) return unit === minute ? "one minute" : `${unit / minute} minutes`;
+	if (unit < 1440 * minute) return unit === 60 * minute ? "one hour" : `${unit / 60 / minute} hours`;
+	return unit === 1440 * minute ? "one day" : `${unit / 1440 / minute} days`;
 }
