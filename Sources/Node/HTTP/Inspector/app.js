@@ -101,8 +101,13 @@ class View {
 	}
 }
 
-async function show() {
+async function show(event) {
 	const { path, query } = parts();
+	if (event?.type === "hashchange" && current?.path === path && current.onQuery) {
+		current.query = query;
+		current.onQuery();
+		return;
+	}
 	current?.end();
 	const view = new View(path, query, true);
 	current = view;

@@ -14,7 +14,7 @@ const searched = 2000;
 const states = [["unresolved", "waiting for a decision"], ["settled", "settled by a policy"], ["resolved", "decided"], ["all", "all"]];
 const kinds = [["", "any kind"], ["update", "a property"], ["delete", "delete against writes"], ["row", "a whole row"], ["uniqueness", "a unique key"],
 	["dangling", "a reference to nothing"], ["link", "a link"], ["count", "a count of links"], ["save", "discarded by a save"]];
-const groups = [["", "nothing"], ["entity", "entity"], ["policy", "policy"], ["author", "author"], ["node", "node"], ["kind", "kind"]];
+const groups = [["", "nothing"], "entity", "policy", "author", "node", "kind"];
 const stateNames = { unresolved: "waits", settled: "settled", resolved: "decided" };
 
 /** A mark for the state of a conflict. */
@@ -26,7 +26,7 @@ export function subject(conflict) {
 	return conflict.property ?? words[conflict.kind] ?? conflict.kind;
 }
 
-/** The texts by which a conflict is grouped. */
+// The text by which a conflict is grouped.
 function groupOf(conflict, by) {
 	const unique = (values) => [...new Set(values)].sort();
 	if (by === "author") return listed(unique(conflict.sides.map((side) => side.author ?? "no author"))) || "nobody";
@@ -39,7 +39,7 @@ function groupOf(conflict, by) {
 export const newest = (conflict) => Math.max(0, ...conflict.sides.map((side) => millis(side.timestamp)));
 
 function sideText(conflict, side, schema, labels) {
-	if (side.deleted) return h("span", "deletes it");
+	if (side.deleted) return "deletes it";
 	if (conflict.kind === "uniqueness") {
 		const label = schema.labelOf(conflict.entity);
 		return side.value?.values?.[label] ? h("bdi.value", String(side.value.values[label])) : brief(side.value?.object, "reference", labels);
@@ -50,19 +50,17 @@ function sideText(conflict, side, schema, labels) {
 const heads = ["Mark", "What", "Values that differ", "State", "Last written"];
 
 function rowOf(state, conflict, labels) {
-	const object = objectOf(conflict.object);
-	const label = labels.get(conflict.object);
-	const name = label ?? (object ? shortID(object.id) : conflict.id);
+	const name = labels.get(conflict.object) ?? shortID(objectOf(conflict.object)?.id ?? conflict.id);
 	const mark = h("input", {
 		type: "checkbox", checked: state.marks.has(conflict.id), key: `mark ${conflict.id}`, label: `Mark ${subject(conflict)} of ${name}`,
-		on: { change: (event) => { state.mark(conflict, event.target.checked); } },
+		on: { change: (event) => { state.mark([conflict], event.target.checked); state.drawMarked(); } },
 	});
 	return tableRow(heads, [
 		mark,
 		[h("a.what", { href: conflictPlace(conflict.id), "data-open": "", key: `open ${conflict.id}` }, h("strong", subject(conflict)), " of ", isolated(name, 60)),
-			h("div.quiet", conflict.entity, " · ", conflict.policy, conflict.violation && h("span.bad-text", ` · ${conflict.violation}`))],
+			h("div.quiet", conflict.entity, " · ", conflict.policy, conflict.short && [" · ", h("code", conflict.short)], conflict.violation && h("span.bad-text", ` · ${conflict.violation}`))],
 		conflict.sides.length ? h("ul.sides", conflict.sides.slice(0, 4).map((side) => h("li", nodeMark(side.node), " ",
-			h("span.quiet", side.author ? isolated(side.author, 24) : "no author"), " ", side.visible ? h("strong", sideText(conflict, side, state.schema, labels)) : sideText(conflict, side, state.schema, labels),
+			h("span.quiet", side.author ? isolated(side.author, 24) : "no author"), " ", h(side.visible ? "strong" : "span", sideText(conflict, side, state.schema, labels)),
 			side.visible && conflict.open && h("span.tag", "shown"))), conflict.sides.length > 4 && h("li.quiet", `and ${conflict.sides.length - 4} more`))
 			: h("span.quiet", conflict.reason?.text ?? ""),
 		stateMark(conflict.state),
@@ -79,20 +77,22 @@ function matches(conflict, text, labels) {
 export async function conflictList(view) {
 	const state = {
 		schema: await loadModel(), marks: new Map(), conflicts: [], next: null, start: [null], window: 0, labels: null, isCut: false,
-		mark(conflict, isOn) {
-			if (isOn) state.marks.set(conflict.id, conflict);
-			else state.marks.delete(conflict.id);
-			drawMarked();
-		},
+	};
+	state.mark = (list, isOn) => {
+		for (const one of list) {
+			if (isOn) state.marks.set(one.id, one);
+			else state.marks.delete(one.id);
+		}
 	};
 	const value = (name) => view.query.get(name) ?? "";
+	const stateOf = () => value("state") || "unresolved";
 	const isSearch = () => Boolean(value("q") || value("group"));
 	const list = h("div", { id: "list" });
 	const marked = h("div.marked", { role: "region", label: "Marked conflicts" });
 	const total = h("p.quiet", { role: "status" });
 
 	async function read() {
-		const filter = { state: value("state") || "unresolved", entity: value("entity"), kind: value("kind") };
+		const filter = { state: stateOf(), entity: value("entity"), kind: value("kind") };
 		const found = [];
 		let after = isSearch() ? null : state.start.at(-1);
 		do {
@@ -117,24 +117,24 @@ export async function conflictList(view) {
 		const all = shown();
 		const by = value("group");
 		state.window = Math.max(0, Math.min(state.window, Math.floor((all.length - 1) / pageSize) * pageSize));
-		const sorted = by ? [...all].sort((one, two) => (groupOf(one, by) < groupOf(two, by) ? -1 : groupOf(one, by) > groupOf(two, by) ? 1 : 0)) : all;
+		const sorted = by ? [...all].sort((one, two) => groupOf(one, by).localeCompare(groupOf(two, by))) : all;
 		const page = sorted.slice(state.window, state.window + pageSize);
 		const rows = page.flatMap((conflict, index) => [
 			by && (!index || groupOf(page[index - 1], by) !== groupOf(conflict, by)) && groupHead(groupOf(conflict, by), sorted, by), rowOf(state, conflict, state.labels)]).filter(Boolean);
 		keepFocus(list, () => replace(list, page.length ? table("Conflicts", [headCell(h("span.hidden", heads[0])), ...heads.slice(1)], rows, "list") : nothing(), pager(sorted.length)));
 		total.textContent = all.length ? `${count(all.length, "conflict")}${state.next ? " on this page, and there are more" : state.isCut ? ` among the newest ${searched.toLocaleString("en")}` : ""}.` : "";
-		drawMarked();
+		state.drawMarked();
 	}
 
 	function groupHead(name, sorted, by) {
 		const members = sorted.filter((one) => groupOf(one, by) === name);
 		return h("tr.group", { role: "row" }, h("th", { role: "rowheader", scope: "rowgroup", colspan: "5" }, isolated(name), ` (${members.length}) `,
-			button("Mark these", () => { members.forEach((one) => state.marks.set(one.id, one)); draw(); say(`${count(state.marks.size, "conflict")} marked.`); }, { class: "small", key: `group ${name}` })));
+			button("Mark these", () => { state.mark(members, true); draw(); say(`${count(state.marks.size, "conflict")} marked.`); }, { class: "small", key: `group ${name}` })));
 	}
 
 	function nothing() {
 		if (value("q") || value("entity") || value("kind")) return h("p.empty", "No conflict matches this filter.");
-		return (value("state") || "unresolved") === "unresolved"
+		return stateOf() === "unresolved"
 			? h("div.empty", h("p", h("strong", "No conflict waits for a decision.")), h("p", "New ones appear here by themselves. ", h("a", { href: "#/conflicts?state=all" }, "Show all, also those that were decided")))
 			: h("p.empty", "There are none.");
 	}
@@ -155,17 +155,17 @@ export async function conflictList(view) {
 			h("span", `Page ${isSearch() ? state.window / pageSize + 1 : state.start.length}`), button("Older", () => turn(1), { disabled: isLast, key: "older" }));
 	}
 
-	function drawMarked() {
+	state.drawMarked = () => {
 		const number = state.marks.size;
 		const page = shown().slice(state.window, state.window + pageSize);
 		keepFocus(marked, () => replace(marked,
 			h("label.field.inline", h("input", { type: "checkbox", key: "all", disabled: !page.length, checked: page.length > 0 && page.every((one) => state.marks.has(one.id)),
-				on: { change: (event) => { page.forEach((one) => (event.target.checked ? state.marks.set(one.id, one) : state.marks.delete(one.id))); draw(); } } }), h("span", "Mark this page")),
+				on: { change: (event) => { state.mark(page, event.target.checked); draw(); } } }), h("span", "Mark this page")),
 			number > 0 && [h("strong", `${number} marked`),
 				button("Decide by a policy…", decideMarked, { class: "primary", key: "policy" }),
 				button("Clear", () => { state.marks.clear(); draw(); }, { key: "clear" })],
-			number === 0 && page.length > 0 && (value("state") || "unresolved") !== "resolved" && button("Decide all of this filter…", decideAll, { key: "bulk" })));
-	}
+			number === 0 && page.length > 0 && stateOf() !== "resolved" && button("Decide all of this filter…", decideAll, { key: "bulk" })));
+	};
 
 	async function decideMarked() {
 		const list = [...state.marks.values()];
@@ -200,7 +200,7 @@ export async function conflictList(view) {
 			notice("note", "Choose an entity first. Then all of its conflicts can be decided in one save.");
 			return;
 		}
-		const filter = { entity, state: value("state") || "unresolved", kind: value("kind") || undefined };
+		const filter = { entity, state: stateOf(), kind: value("kind") || undefined };
 		const form = await policyDialog(`Decide all conflicts of ${entity} by a policy`, [
 			h("p", "The node decides all of this entity and kind that are in this state, in one save. First it shows what it would write. The filter by text is not used."),
 			field("Only of objects that match this predicate", { name: "where", placeholder: "name BEGINSWITH 'A'" })], null, "Show what it would do");
@@ -239,7 +239,7 @@ export async function conflictList(view) {
 	await read();
 	view.page("Conflicts", "Conflicts",
 		h("p.lead", "Each row is a value that was changed at different nodes while they had not heard of each other. Open one to see who wrote what, and decide."),
-		h("div.filters", { role: "search" }, choice("State", states, value("state") || "unresolved", change("state"), { key: "state" }),
+		h("div.filters", { role: "search" }, choice("State", states, stateOf(), change("state"), { key: "state" }),
 			choice("Entity", [["", "any entity"], ...state.schema.names], value("entity"), change("entity"), { key: "entity" }),
 			choice("Kind", kinds, value("kind"), change("kind"), { key: "kind" }),
 			choice("Group by", groups, value("group"), change("group"), { key: "group" }), filter),

@@ -1,5 +1,6 @@
 // The model as entities and relationships: a box for each entity, lines between the rows of a relationship's two ends.
 
+import { encode } from "./api.js";
 import { commandOf } from "./decide.js";
 import { asCommand, asTable, h, s, scroller, table } from "./dom.js";
 import { loadModel } from "./schema.js";
@@ -18,16 +19,17 @@ export async function modelPage(view) {
 	view.page("Model", "Model", h("p.lead", `${schema.entities.length} entities. An entity's policy stands beside its name, and a property's own policy beside the property. Policies decide what readers see of values that were written apart.`),
 		scroller("div.picture", "The model as a picture; scroll to see all", picture(schema, links)),
 		h("p.legend", h("span", "◆ part of a unique key"), h("span", "* mandatory"), h("span", "1 to-one, n to-many"), h("span", "┄▷ inherits from")),
-		asTable("Properties as a table", table("Entities and properties", ["Entity", "Property", "Type", "Policy", "Rules"], schema.entities.flatMap((entity) => propertyRows(entity)))),
-		asTable("Relationships as a table", table("Relationships", ["From", "Name", "To", "How many", "Back", "On delete"], links.flatMap(({ from, to, one, back }) =>
-			[[from, one.name, to, one.toMany ? "many" : "one", back?.name ?? "none", one.deleteRule ?? "nullify"], ...(back && back !== one ? [[to, back.name, from, back.toMany ? "many" : "one", one.name, back.deleteRule ?? "nullify"]] : [])]))),
-		h("section", asCommand(commandOf("model"))));
+		asTable("As a table", table("Entities and their properties", ["Entity", "Property", "Type", "Policy", "Rules"], schema.entities.flatMap(propertyRows))),
+		asCommand(commandOf("model")));
 }
 
 function propertyRows(entity) {
-	const own = (entity.attributes ?? []).map((one) => [h("a", { href: dataPlace(entity.name) }, entity.name), one.name, one.type, one.mergePolicy ?? entity.mergePolicy ?? "as its parent's, or error",
-		[one.optional === false && "mandatory", one.derivation && `derived: ${one.derivation}`, one.validation && JSON.stringify(one.validation)].filter(Boolean).join("; ")]);
-	return own.length ? own : [[h("a", { href: dataPlace(entity.name) }, entity.name), "", "", entity.mergePolicy ?? "", entity.parent ? `inherits from ${entity.parent}` : ""]];
+	const name = h("a", { href: dataPlace(entity.name) }, entity.name);
+	const told = (...rules) => rules.filter(Boolean).join("; ");
+	const policy = (one) => one.mergePolicy ?? entity.mergePolicy ?? (entity.parent ? "its parent's" : "error");
+	return [[name, "", "entity", policy({}), told(entity.parent && `inherits from ${entity.parent}`, ...(entity.uniquenessConstraints ?? []).map((one) => `unique ${one.join(", ")}`))],
+		...(entity.attributes ?? []).map((one) => [entity.name, one.name, one.type, policy(one), told(one.optional === false && "mandatory", one.derivation && `derived: ${one.derivation}`, one.validation && encode(one.validation))]),
+		...(entity.relationships ?? []).map((one) => [entity.name, one.name, `${one.toMany ? "many" : "one"} ${one.destination}`, policy(one), told(one.inverse && `back by ${one.inverse}`, `on delete ${one.deleteRule ?? "nullify"}`)])];
 }
 
 // Each relationship once, with its inverse.

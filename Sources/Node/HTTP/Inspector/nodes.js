@@ -1,8 +1,8 @@
 // The nodes: a map with links and lag, what each has seen, and how this one is.
 
-import { explain, get } from "./api.js";
+import { get } from "./api.js";
 import { commandOf } from "./decide.js";
-import { asCommand, asTable, button, h, keepFocus, part, replace, s, table } from "./dom.js";
+import { asCommand, button, h, keepFocus, later, part, replace, s, table } from "./dom.js";
 import { count, dotText, duration, listed, millis, nodeMark, nodeOf, size, timeText } from "./values.js";
 
 const number = (text) => h("span.num", typeof text === "number" ? text.toLocaleString("en") : text);
@@ -18,8 +18,8 @@ export async function nodesPage(view) {
 		keepFocus(place, () => replace(place,
 			status.savesRefused && h("p.bad-text", { role: "alert" }, `This node takes no saves now: ${status.savesRefused.message}`),
 			h("div.grid",
-				h("div.panel", h("h2", "Map"), map(status, stable), legend(),
-					h("p.quiet", "The page asks this node only. It sees its own links, and not those between the others.")),
+				h("div.panel", h("h2", "Map"), map(status, stable),
+					h("p.legend", h("span", "━ link is up"), h("span", "╍ cut"), h("span", "┈ not visible from here"), h("span", "The ring shows how much of all known saves a node has. The page asks this node only, so it sees this node's links. The tables say the same."))),
 				h("div.panel", h("h2", "Needs attention"), attention(stable), h("h2", "Links and lag"), peersTable(stable))),
 			part("What each has seen", seenTable()),
 			part(`This node: ${status.node}`, ownTable())));
@@ -76,16 +76,11 @@ export async function nodesPage(view) {
 			h("p.actions", button("Verify digests", verify, { key: "verify" })), verified, asCommand(commandOf("verify"))];
 	}
 
-	async function verify() {
-		replace(verified, h("p.quiet", "Computing the digest from all rows…"));
-		try {
-			const answer = await view.post("/v1/verify", {});
-			const peers = Object.entries(answer.peers ?? {}).map(([node, one]) => `node ${node} ${one.agrees === null ? "is at another vector" : one.agrees ? "agrees" : "differs"}`);
-			replace(verified, h("p", { class: answer.ok ? null : "bad-text" }, answer.ok ? "✓ The store holds what was written" : "✕ The store or a peer differs", peers.length ? `; ${listed(peers)}.` : "."));
-		} catch (error) {
-			if (error.name !== "AbortError") replace(verified, h("p.bad-text", explain(error)));
-		}
-	}
+	const verify = () => replace(verified, later(async () => {
+		const answer = await view.post("/v1/verify", {});
+		const peers = Object.entries(answer.peers ?? {}).map(([node, one]) => `node ${node} ${one.agrees === null ? "is at another vector" : one.agrees ? "agrees" : "differs"}`);
+		return h(answer.ok ? "p" : "p.bad-text", answer.ok ? "✓ The store holds what was written" : "✕ The store or a peer differs", peers.length ? `; ${listed(peers)}.` : ".");
+	}));
 
 	view.page("Nodes", "Nodes", place);
 	draw();
@@ -94,8 +89,6 @@ export async function nodesPage(view) {
 		draw();
 	});
 }
-
-const legend = () => h("p.legend", h("span", "━ link is up"), h("span", "╍ cut"), h("span", "┈ not visible from here"), h("span", "The ring shows how much of all known saves a node has."));
 
 // The nodes in a circle, this one on top.
 function map(status, stable) {
@@ -115,10 +108,9 @@ function map(status, stable) {
 	const tall = all.length === 2 ? 2 * radius + 130 : Math.max(...places.map((one) => one.y)) + 70;
 	const cut = others.filter((one) => !one.connected).map((one) => one.node);
 	const name = `Node ${own.node} and ${count(others.length, "other node")}. ${cut.length ? `Cut off: ${listed(cut.map((one) => `node ${one}`))}.` : "All links are up."}`;
-	return [h("div.picture", s("svg.map", { viewBox: `0 0 ${wide} ${tall}`, width: wide, height: tall, role: "img", label: name },
+	return h("div.picture", s("svg.map", { viewBox: `0 0 ${wide} ${tall}`, width: wide, height: tall, role: "img", label: name },
 		others.flatMap((one, index) => others.slice(index + 1).map((other) => s("line.link.unknown", { x1: one.x, y1: one.y, x2: other.x, y2: other.y }))),
-		others.map((one) => linkMark(own, one)), places.map((one) => nodePicture(one, known, stable)))),
-	asTable("As a table", table("The map", ["Node", "Link to this node", "Has"], places.map((one) => [nodeMark(one.node), one.isOwn ? "this node" : one.connected ? "up" : "cut", `${sum(one.vector)} of ${known} saves`])))];
+		others.map((one) => linkMark(own, one)), places.map((one) => nodePicture(one, known, stable))));
 }
 
 const sum = (vector) => Object.values(vector ?? {}).reduce((all, one) => all + Number(one), 0);

@@ -48,8 +48,7 @@ export async function conflictPage(view, id) {
 
 	function draw(labels, object) {
 		isDirty = false;
-		const { id: number } = objectOf(conflict.object) ?? { id: conflict.id };
-		const name = labels.get(conflict.object) ?? shortID(number);
+		const name = labels.get(conflict.object) ?? shortID(objectOf(conflict.object)?.id ?? conflict.id);
 		const isOpen = conflict.state !== "resolved" && conflict.open;
 		view.keys = {};
 		if (isOpen) conflict.sides.slice(0, 9).forEach((side, index) => { view.keys[String(index + 1)] = () => keep(side, index); });
@@ -83,11 +82,8 @@ export async function conflictPage(view, id) {
 	function decisionBox() {
 		if (conflict.state === "unresolved") return null;
 		const made = conflict.decision;
-		const undoing = [button("Undo this decision", takeBack, { class: "primary", key: "undo", "aria-keyshortcuts": "u" }),
-			asCommand(undoCommand(conflict))];
-		if (!made) return h("section.decision", { label: "Decision" }, h("p", conflict.reason?.text ?? "A policy decided."), undoing);
-		return h("section.decision", { label: "Decision" },
-			h("p", "Decided by ", byText({ ...made, node: made.by, context: null })), undoing);
+		return h("section.decision", { label: "Decision" }, h("p", made ? ["Decided by ", byText({ ...made, node: made.by, context: null })] : conflict.reason?.text ?? "A policy decided."),
+			h("p.actions", button("Undo this decision", takeBack, { class: "primary", key: "undo", "aria-keyshortcuts": "u" })), asCommand(undoCommand(conflict)));
 	}
 
 	function noteField() {
@@ -156,7 +152,7 @@ export async function conflictPage(view, id) {
 
 	function sideBody(side, labels) {
 		if (side.deleted) return h("p", "Deletes the object.");
-		if (side.relationships) return h("pre.value", JSON.stringify(side.relationships, null, 2));
+		if (side.relationships) return h("pre", JSON.stringify(side.relationships, null, 2));
 		const values = conflict.kind === "uniqueness" ? side.value?.values : side.value;
 		if (values && typeof values === "object" && !Array.isArray(values)) return rowBody(side, values, labels);
 		const first = conflict.sides[0];
@@ -168,8 +164,7 @@ export async function conflictPage(view, id) {
 	function rowBody(side, values, labels) {
 		const rows = conflict.sides.map((one) => (conflict.kind === "uniqueness" ? one.value?.values : one.value)).filter((one) => one && typeof one === "object");
 		const base = conflict.base?.value && typeof conflict.base.value === "object" ? conflict.base.value : null;
-		const text = (value) => encode(value);
-		const differs = (key) => [...rows, base].some((row) => row && text(row[key]) !== text(values[key])) || (side.writes?.[key] && side.writes[key].dot === side.dot);
+		const differs = (key) => [...rows, base].some((row) => row && encode(row[key] ?? null) !== encode(values[key])) || (side.writes?.[key] && side.writes[key].dot === side.dot);
 		const line = (key) => h("div", h("dt", key), h("dd", whole(values[key], typeOf(key), base ? { value: base[key] } : null, labels)));
 		const [some, rest] = [Object.keys(values).filter(differs), Object.keys(values).filter((key) => !differs(key))];
 		return [conflict.kind === "uniqueness" && h("p", objectLink(side.value.object, labels)), h("dl.row", some.map(line)),
@@ -189,7 +184,7 @@ export async function conflictPage(view, id) {
 			document.getElementById("heading")?.focus();
 		} catch (error) {
 			notice("bad", explain(error));
-			if (["sidesChanged", "conflictNotFound", "alreadyResolved"].includes(error.code)) await load().catch(() => {});
+			if (/^sidesC|^conflictN|^alreadyR/.test(error.code)) await load().catch(() => {});
 			else document.querySelectorAll("#main button:disabled").forEach((one) => { one.disabled = false; });
 			from?.focus?.();
 		}
@@ -207,7 +202,7 @@ export async function conflictPage(view, id) {
 			notice("good", "Undone. Readers see again what the decision had replaced.", tellNote(isNoteLost));
 		} catch (error) {
 			notice("bad", explain(error));
-			if (["sidesChanged", "conflictNotFound"].includes(error.code)) await load().catch(() => {});
+			if (/^sidesC|^conflictN/.test(error.code)) await load().catch(() => {});
 		}
 	}
 
@@ -297,13 +292,12 @@ export async function conflictPage(view, id) {
 	}
 
 	function objectBox(object, labels) {
-		if (!object) return null;
-		return part(["The object ", objectLink(object.id, labels)],
+		return object && part(["The object ", objectLink(object.id, labels)],
 			blameTable(view, schema, object, conflict.property), neighbours(view, schema, object));
 	}
 
 	function details() {
-		const rows = [["ID", h("code", conflict.id)], ["Kind", conflict.kind], ["Policy", conflict.policy], ["Object", h("code", conflict.object)],
+		const rows = [["ID", h("code", conflict.id)], ["Short ID", conflict.short ? h("code", conflict.short) : "this node has none"], ["Kind", conflict.kind], ["Policy", conflict.policy], ["Object", h("code", conflict.object)],
 			["Sides", h("span", conflict.sides.map((side) => [dotText(side.dot), " "]))], ["Closed by", conflict.closedBy ? dotText(conflict.closedBy) : "nothing yet"]];
 		return asTable("IDs and saves", table("The conflict in detail", ["What", "Value"], rows));
 	}
@@ -312,15 +306,16 @@ export async function conflictPage(view, id) {
 	view.onChange(async (batch) => {
 		const objects = new Set([conflict.object, ...conflict.sides.map((side) => side.object ?? side.value?.object)]);
 		if (batch.length && !batch.some((one) => one.changes.some((change) => objects.has(change.object)))) return;
-		const before = JSON.stringify([conflict.id, conflict.sides.map((side) => side.dot)]);
+		const state = (one) => [one.id, ...one.sides.map((side) => side.dot)].join();
+		const before = state(conflict);
 		if (isDirty) {
 			const fresh = await view.get(conflictPath(id)).catch(() => null);
-			if (fresh && JSON.stringify([fresh.id, fresh.sides.map((side) => side.dot)]) === before) return;
+			if (fresh && state(fresh) === before) return;
 			notice("note", "This conflict has changed at some node while you typed.", button("Show it as it is now", load, { class: "small" }));
 			return;
 		}
 		await load();
-		if (JSON.stringify([conflict.id, conflict.sides.map((side) => side.dot)]) !== before) say(conflict.open ? "Another value came. The page shows it." : "This conflict was decided.");
+		if (state(conflict) !== before) say(conflict.open ? "Another value came. The page shows it." : "This conflict was decided.");
 	});
 }
 

@@ -24,6 +24,7 @@ export async function timelinePage(view) {
 	let hasOlder = false;
 	// Moments before which the pages end; null is the newest.
 	let ends = [null];
+	let enough = 10000;
 
 	// History is told from its beginning. So ask for ever longer spans before the end until one has enough.
 	async function read() {
@@ -32,13 +33,18 @@ export async function timelinePage(view) {
 		const oldest = millis(view.status.history?.oldest) || 0;
 		let found = [];
 		let isWhole = false;
-		for (let span = 10000; ; span *= 4) {
+		for (let span = enough; ; span *= 4) {
 			const begin = from - span;
 			isWhole = begin <= oldest;
 			found = await page(isWhole ? null : begin, end);
-			if (isWhole || found.length > most) break;
+			if (isWhole || found.length > most) {
+				enough = Math.max(10000, span / 4);
+				break;
+			}
 		}
-		hasOlder = !isWhole || found.length > most;
+		hasOlder = found.length > most;
+		// Time of writing agrees with what was seen, and shows saves of nodes that were apart beside each other.
+		found.sort((one, two) => millis(one.timestamp) - millis(two.timestamp) || one.timestamp.counter - two.timestamp.counter || nodeOf(one.dot) - nodeOf(two.dot));
 		saves = withOrder(found.slice(-most).map((one) => ({ ...one, node: nodeOf(one.dot) })));
 	}
 
@@ -70,16 +76,19 @@ export async function timelinePage(view) {
 
 	function draw() {
 		const selected = value("save");
-		const place = (save) => `#/timeline?${new URLSearchParams({ ...Object.fromEntries(view.query), save: save.dot })}`;
+		// Who has scrolled back stays there.
+		const old = picture.querySelector("#saves");
+		const from = old && old.scrollLeft + old.clientWidth < old.scrollWidth - 40 ? old.scrollLeft : null;
+		const to = (save) => `#/timeline?${new URLSearchParams({ ...Object.fromEntries(view.query), save: save.dot })}`;
 		keepFocus(picture, () => replace(picture,
-			saves.length ? h("div.picture", { id: "saves" }, lanes(saves, { name: "Saves over time", selected: saves.some((one) => one.dot === selected) ? selected : saves.at(-1).dot, place, now: now() })) : h("p.empty", "No save matches."),
+			saves.length ? h("div.picture", { id: "saves" }, lanes(saves, { name: "Saves over time", selected: saves.some((one) => one.dot === selected) ? selected : saves.at(-1).dot, place: to, now: now() })) : h("p.empty", "No save matches."),
 			h("p.legend", h("span", "● a save"), h("span", "○ made apart from another node"), h("span", "■ what a node has now"), h("span", "A line leads to a save from what its writer had seen.")),
 			h("nav.pager", { label: "Pages" }, button("Older", () => turn(millis(saves[0].timestamp)), { disabled: !hasOlder || !saves.length, key: "older" }),
-				h("span", `${count(saves.length, "save")}`), button("Newer", () => turn(null), { disabled: ends.length === 1, key: "newer" })),
+				h("span", count(saves.length, "save")), button("Newer", () => turn(null), { disabled: ends.length === 1, key: "newer" })),
 			asTable("As a table", table("Saves, newest first", ["When", "Node", "Who", "Changes", "Follows"], [...saves].reverse().map((one) => [
-				h("a", { href: place(one) }, timeText(millis(one.timestamp))), nodeMark(one.node), authorText(one.author), changesText(one), [one.after.map((dot) => [dotText(dot), " "]), one.apart && h("span.tag", "apart")]])))));
-		const scroller = picture.querySelector("#saves");
-		if (scroller) scroller.scrollLeft = scroller.scrollWidth;
+				h("a", { href: to(one) }, timeText(millis(one.timestamp))), nodeMark(one.node), authorText(one.author), changesText(one), [one.after.map((dot) => [dotText(dot), " "]), one.apart && h("span.tag", "apart")]])))));
+		const place = picture.querySelector("#saves");
+		if (place) place.scrollLeft = from ?? place.scrollWidth;
 		show().catch(() => {});
 	}
 
@@ -136,6 +145,7 @@ export async function timelinePage(view) {
 		picture, chosen, part("Conflicts over time", overTime));
 	draw();
 	await drawConflicts().catch((error) => { if (error.name !== "AbortError") notice("bad", explain(error)); });
+	view.onQuery = draw;
 	view.onChange(async () => {
 		if (ends.length > 1) return;
 		await read();
@@ -150,7 +160,7 @@ function bars(conflicts) {
 	if (!moments.length) return h("p.quiet", "There are no conflicts.");
 	const first = Math.min(...moments.map(([moment]) => moment));
 	const last = Math.max(Date.now(), ...moments.map(([moment]) => moment));
-	const unit = [minute, 5 * minute, 15 * minute, 60 * minute, 6 * 60 * minute, 1440 * minute, 7 * 1440 * minute, 30 * 1440 * minute].find((one) => (last - first) / one <= 48) ?? 365 * 1440 * minute;
+	const unit = [1, 5, 15, 60, 360, 1440, 10080, 43200].map((one) => one * minute).find((one) => (last - first) / one <= 48) ?? 525600 * minute;
 	const begin = Math.floor(first / unit) * unit;
 	const number = Math.min(400, Math.floor((last - begin) / unit) + 1);
 	const tally = Array.from({ length: number }, () => [0, 0]);
@@ -165,7 +175,7 @@ function bars(conflicts) {
 		const date = new Date(begin + index * unit);
 		return unit < 1440 * minute ? clock(date).replace(/:\d\d$/, "") : date.toLocaleDateString(undefined, { day: "numeric", month: "short" });
 	};
-	const svg = s("svg", { viewBox: `0 0 ${width} ${tall + 44}`, width, height: tall + 44, role: "img", label: `${conflicts.length} conflicts; at most ${top} in ${unitText(unit)}.` },
+	const svg = s("svg", { viewBox: `0 0 ${width} ${tall + 44}`, width, height: tall + 44, role: "img", label: `${conflicts.length} conflicts; at most ${top} in ${duration(unit)}.` },
 		s("text.small.end", { x: 36, y: 20 }, String(top)), s("text.small.end", { x: 36, y: tall + 14 }, "0"),
 		s("line.lane", { x1: 42, x2: width - 8, y1: tall + 12, y2: tall + 12 }),
 		tally.map(([waits, closed], index) => {
@@ -176,12 +186,6 @@ function bars(conflicts) {
 				index % every === 0 && s("text.small", { x, y: tall + 32 }, label(index)));
 		}));
 	return [scroller("div.picture", "Conflicts over time", svg),
-		h("p.legend", h("span", h("span.swatch.waits"), " wait for a decision"), h("span", h("span.swatch"), " settled or decided"), h("span", `A bar is ${unitText(unit)}.`)),
+		h("p.legend", h("span", h("span.swatch.waits"), " wait for a decision"), h("span", h("span.swatch"), " settled or decided"), h("span", `A bar is ${duration(unit)}.`)),
 		asTable("As a table", table("Conflicts over time", ["From", "Waiting", "Settled or decided"], tally.map(([one, two], index) => [label(index), String(one), String(two)]).filter(([, one, two]) => one !== "0" || two !== "0")))];
-}
-
-function unitText(unit) {
-	if (unit < 60 * minute) return unit === minute ? "one minute" : `${unit / minute} minutes`;
-	if (unit < 1440 * minute) return unit === 60 * minute ? "one hour" : `${unit / 60 / minute} hours`;
-	return unit === 1440 * minute ? "one day" : `${unit / 1440 / minute} days`;
 }
