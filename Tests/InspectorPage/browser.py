@@ -159,7 +159,7 @@ class Page:
             time.sleep(0.05)
 
     def text(self, selector="body"):
-        return self.run("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
+        return self.run("const one = document.querySelector(arguments[0]); return one?.innerText ?? one?.textContent ?? ''", selector)
 
     def sees(self, *texts, within="body", seconds=10):
         """Waits until all texts stand on the page."""
@@ -217,6 +217,7 @@ class Page:
         found = [entry["message"] for entry in self.driver.get_log("browser")
                  if entry["level"] in ("SEVERE", "WARNING")
                  and not ("Failed to load resource" in entry["message"] and "/v1/" in entry["message"])
+                 and "favicon.ico" not in entry["message"]
                  and not ("ERR_" in entry["message"] and "/v1/" in entry["message"])]
         return found + (self.run("return (window.violations ?? []).concat(window.hacked ? ['a script of the data ran'] : [])") or [])
 

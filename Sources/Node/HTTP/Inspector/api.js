@@ -4,29 +4,23 @@ import { dialog, field, h } from "./dom.js";
 
 const tokenKey = "tributary.token";
 
+// What to tell people about some errors; the others have messages that do.
+const texts = {
+	forbidden: "This token may only read. Deciding needs a token with the scope write.",
+	sidesChanged: "Another value came while you looked. The page shows all of them now. Nothing was changed.",
+	notFound: "This node can't tell. Its program is older than this page.",
+	notSupported: "This node can't tell.",
+};
+
 /** An answer that is not what was asked for. */
 export class Refusal extends Error {
 	constructor(status, error) {
-		super(error?.message ?? `The node answered with status ${status}.`);
+		const failures = Array.isArray(error?.failures) ? error.failures.slice(0, 5).map((one) => one.message).join(" ") : "";
+		super(texts[error?.code] ?? (failures || (error?.message ?? `The node answered with status ${status}.`)));
 		this.status = status;
 		this.code = error?.code ?? "unknown";
 		this.details = error ?? {};
 	}
-}
-
-/** Whether a refusal means that this node's program does not have what was asked. */
-export const cannotTell = (error) => error instanceof Refusal && (
-	(error.status === 404 && error.code === "notFound") || error.status === 405 || error.status === 501 ||
-	(error.status === 400 && /^Unknown (parameter|field)/.test(error.message)));
-
-/** What to tell people about an error. */
-export function explain(error) {
-	if (!(error instanceof Refusal)) return String(error?.message ?? error);
-	if (error.code === "forbidden") return "This token may only read. Deciding needs a token with the scope write.";
-	if (error.code === "sidesChanged") return "Another value came while you looked. The page shows all of them now. Nothing was changed.";
-	const failures = error.details.failures;
-	if (Array.isArray(failures) && failures.length) return failures.slice(0, 5).map((one) => one.message).join(" ");
-	return error.message;
 }
 
 // Digits of a number as they came. Browsers without it show rounded numbers over 2 to the power of 53.

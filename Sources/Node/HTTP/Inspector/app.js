@@ -1,6 +1,6 @@
 // The frame of the page: which view is shown, what is live, keys, and who decides.
 
-import { explain, forgetToken, get, hasToken, post, Refusal } from "./api.js";
+import { forgetToken, get, hasToken, post, Refusal } from "./api.js";
 import { button, h, keepFocus, notice, plain, replace, say } from "./dom.js";
 import { follow } from "./live.js";
 import { handleKey, showHelp } from "./keys.js";
@@ -61,6 +61,7 @@ class View {
 		if (this.isNew) work();
 		else keepFocus(main, work);
 		main.removeAttribute("aria-busy");
+		main.inert = false;
 		if (this.isNew) {
 			this.isNew = false;
 			scrollTo(0, 0);
@@ -112,6 +113,8 @@ async function show(event) {
 	const view = new View(path, query, true);
 	current = view;
 	main.setAttribute("aria-busy", "true");
+	// What is still shown belongs to a view that has ended.
+	main.inert = true;
 	drawNavigation();
 	for (const [pattern, make] of routes) {
 		const match = pattern.exec(path);
@@ -132,7 +135,7 @@ function showError(view, error) {
 	if (!(error instanceof Refusal)) console.error(error);
 	const isToken = error.status === 401;
 	view.page("Error", isToken ? "This node wants a token" : "That did not work",
-		h("p.bad-text", explain(error)), h("p", button(isToken ? "Enter a token" : "Try again", show, { class: "primary" })));
+		h("p.bad-text", error.message), h("p", button(isToken ? "Enter a token" : "Try again", show, { class: "primary" })));
 }
 
 async function readStatus() {
@@ -207,7 +210,7 @@ addEventListener("unhandledrejection", (event) => {
 	if (event.reason?.name === "AbortError") event.preventDefault();
 	else if (event.reason instanceof Refusal) {
 		event.preventDefault();
-		notice("bad", explain(event.reason));
+		notice("bad", event.reason.message);
 	}
 });
 setInterval(() => { if (!document.hidden && status) readStatus().catch(() => {}); }, 10000);

@@ -1,6 +1,6 @@
 // Blame: beside each value who wrote it, what it replaced, and what it beat; and what stands around an object.
 
-import { cannotTell, explain, objectPath, post } from "./api.js";
+import { objectPath, post } from "./api.js";
 import { askAuthor, author } from "./decide.js";
 import { button, dialog, h, later, notice, table } from "./dom.js";
 import { labelsOf } from "./schema.js";
@@ -22,34 +22,15 @@ export const changeText = (change, type, labels) => h("ul.plain", Object.entries
  */
 export const blameTable = (view, schema, object, property) => later(async () => {
 	const { entity } = object;
-	const path = objectPath(objectOf(object.id));
-	let properties;
-	let isTold = true;
-	try {
-		properties = (await view.get(`${path}/blame`)).properties;
-	} catch (error) {
-		if (!cannotTell(error)) throw error;
-		isTold = false;
-		properties = fromVersions(await view.get(path, { versions: true }));
-	}
+	const { properties } = await view.get(`${objectPath(objectOf(object.id))}/blame`);
 	const toMany = new Set(schema.relationships(entity).filter((one) => one.toMany).map((one) => one.name));
 	const told = properties.filter((one) => !toMany.has(one.property));
 	const labels = await labelsOf(told.map((one) => one.value), view.signal);
-	return [!isTold && h("p.quiet", "This node can't tell blame. It names the save that wrote each value, without its author."),
-		table("Values and who wrote them", heads, told.map((one) => {
+	return table("Values and who wrote them", heads, told.map((one) => {
 			const type = schema.type(entity, one.property);
 			return [one.property === property ? h("strong", one.property) : one.property, whole(one.value, type, null, labels), one.write ? [byText(one.write), " ", dotText(one.write.dot)] : h("span.quiet", "nobody: it has its first value"), beside(one, type, labels)];
-		}), "blame")];
+		}), "blame");
 });
-
-// An older program names the save of each value, and all values that wait beside it.
-function fromVersions(answer) {
-	return Object.entries(answer.values).map(([property, value]) => {
-		const version = answer.versions?.[property];
-		return { property, value, write: version && { dot: version.dot, node: nodeOf(version.dot), timestamp: version.timestamp },
-			beat: (version?.siblings ?? []).filter((one) => one.dot !== version.dot).map((one) => ({ write: one, value: one.value })) };
-	});
-}
 
 const beside = (one, type, labels) => [
 	one.previous && h("div", "was ", brief(one.previous.value, type, labels), one.previous.write && [", ", byText(one.previous.write)]),
@@ -74,7 +55,7 @@ export async function undoSave(dot) {
 		await post(path, { author: author(), context: "inspector" });
 		notice("good", "The save was undone.");
 	} catch (error) {
-		notice("bad", cannotTell(error) ? "This node can't undo a whole save yet." : explain(error));
+		notice("bad", error.message);
 	}
 }
 

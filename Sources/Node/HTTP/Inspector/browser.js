@@ -1,6 +1,5 @@
 // The data browser: objects of an entity that match a predicate, page by page.
 
-import { cannotTell, explain } from "./api.js";
 import { commandOf } from "./decide.js";
 import { asCommand, button, choice, commandLine, field, h, headCell, keepFocus, notice, replace, table, tableRow } from "./dom.js";
 import { labelsOf, loadModel } from "./schema.js";
@@ -54,10 +53,9 @@ export async function browser(view, entity) {
 
 	// What is wrong with a predicate, and at which character.
 	function wrong(error) {
-		if (value("at") && cannotTell(error)) return h("p.bad-text", "This node can't read the past yet. Clear the field “As it was at”.");
 		const where = value("where");
 		const at = error.details?.offset;
-		return h("div.panel", h("p.bad-text", explain(error)),
+		return h("div.panel", h("p.bad-text", error.message),
 			error.code === "invalidPredicate" && typeof at === "number" && h("pre", [...where].slice(0, at).join(""), h("del", { title: "here" }, [...where][at] ?? "▲"), [...where].slice(at + 1).join("")));
 	}
 

@@ -1,8 +1,8 @@
 // The list of conflicts: filters, groups, marks, and policies for many.
 
-import { cannotTell, encode, explain, post } from "./api.js";
+import { encode, post } from "./api.js";
 import { undoButton } from "./blame.js";
-import { askAuthor, author, choosing, commandOf, resolve, tellNote, undoAll } from "./decide.js";
+import { askAuthor, author, choosing, commandOf, resolve, undoAllButton } from "./decide.js";
 import { asCommand, button, choice, dialog, field, h, headCell, keepFocus, notice, replace, say, scroller, table, tableRow } from "./dom.js";
 import { labelsOf, loadModel } from "./schema.js";
 import { brief, conflictPlace, count, isolated, listed, millis, nodeMark, objectOf, shortID, timeText } from "./values.js";
@@ -174,22 +174,19 @@ export async function conflictList(view) {
 		if (!form || !(await askAuthor())) return;
 		const done = [];
 		const problems = [];
-		let isNoteLost = false;
 		for (const conflict of list) {
 			try {
-				const result = await resolve(conflict, { policy: form.elements.policy.value }, form.elements.note.value.trim());
-				isNoteLost ||= result.isNoteLost;
+				await resolve(conflict, { policy: form.elements.policy.value }, form.elements.note.value.trim());
 				done.push(conflict.id);
 				state.marks.delete(conflict.id);
 			} catch (error) {
-				problems.push([conflict, explain(error)]);
+				problems.push([conflict, error.message]);
 				if (error.status === 403 || error.status === 0) break;
 			}
 		}
 		notice(problems.length ? "bad" : "good", `Decided ${done.length} of ${list.length}.`,
-			tellNote(isNoteLost),
 			problems.slice(0, 5).map(([conflict, text]) => h("p", `${conflict.id}: ${text}`)),
-			done.length > 0 && button(`Undo these ${done.length}`, (event) => { event.target.disabled = true; undoAll(done, view.status.cluster); }, { class: "small" }));
+			done.length > 0 && undoAllButton(`Undo these ${done.length}`, done, view.status.cluster));
 		await refresh();
 	}
 
@@ -208,15 +205,16 @@ export async function conflictList(view) {
 		const body = { ...filter, where: form.elements.where.value.trim() || undefined, policy: form.elements.policy.value, note: form.elements.note.value.trim() || undefined, author: author(), context: "inspector" };
 		try {
 			const would = await post("/v1/conflicts/resolution", { ...body, dryRun: true });
+			const labels = await labelsOf(would.conflicts.map((one) => one.object));
 			const sure = await dialog(`${count(would.count, "conflict")} would be decided`, [
-				scroller("div.window", "What would be written", h("ul", would.conflicts.slice(0, 100).map((one) => h("li", h("code", one.short ?? one.id), " gets ", brief(one.value)))))],
+				scroller("div.window", "What would be written", h("ul", would.conflicts.slice(0, 100).map((one) => h("li", labels.get(one.object) ? isolated(labels.get(one.object)) : h("code", one.id), " ", one.property, " gets ", one.deleted ? "deleted" : brief(one.value, state.schema.type(entity, one.property))))))],
 			would.count ? "Decide them" : null);
 			if (!sure || !would.count) return;
 			const answer = await post("/v1/conflicts/resolution", { ...body, dryRun: false });
 			notice("good", `Decided ${count(answer.count, "conflict")} in one save.`, answer.transaction && undoButton(answer.transaction));
 			await refresh();
 		} catch (error) {
-			notice("bad", cannotTell(error) ? "This node cannot decide all of a filter yet. Mark the conflicts and decide those." : explain(error));
+			notice("bad", error.message);
 		}
 	}
 

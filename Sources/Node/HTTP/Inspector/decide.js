@@ -1,6 +1,6 @@
 // Decisions: who makes them, how they are sent, what they are on the command line.
 
-import { cannotTell, conflictPath, encode, explain, get, post } from "./api.js";
+import { conflictPath, encode, get, post } from "./api.js";
 import { button, dialog, field, h, notice } from "./dom.js";
 import { conflictPlace } from "./values.js";
 
@@ -58,60 +58,37 @@ export const quoted = (text) => (/^[A-Za-z0-9_./:=@,+-]+$/.test(text) ? text : `
 /** A command line with this node's address. */
 export const commandOf = (...words) => `tributary ${words.map(quoted).join(" ")} --node ${quoted(location.origin)}`;
 
+const dots = (conflict) => [...new Set(conflict.sides.map((side) => side.dot))];
+
+const command = (name, conflict, ...words) => commandOf("conflicts", name, conflict.id, ...words, ...(conflict.sides.length ? ["--seen", dots(conflict).join(",")] : []), ...(named ? ["--author", named] : []));
+
 /** The command that decides as the page would. */
 export function resolveCommand(conflict, how) {
-	const words = ["conflicts", "resolve", conflict.id];
-	if (how.side) words.push("--side", String(how.number ?? how.side));
+	const words = [];
+	if (how.side) words.push("--side", String(how.number));
 	if (how.object) words.push("--object", how.object);
 	if (how.policy) words.push("--policy", how.policy);
 	if (how.values) words.push("--values", encode(how.values));
 	if (how.delete) words.push("--delete");
-	const seen = conflict.sides.map((side) => side.dot);
-	if (seen.length) words.push("--seen", seen.join(","));
-	if (named) words.push("--author", named);
-	return commandOf(...words);
+	return command("resolve", conflict, ...words);
 }
 
 /** The command that undoes. */
-export function undoCommand(conflict) {
-	const words = ["conflicts", "undo", conflict.id];
-	if (conflict.sides.length) words.push("--seen", conflict.sides.map((side) => side.dot).join(","));
-	if (named) words.push("--author", named);
-	return commandOf(...words);
-}
+export const undoCommand = (conflict) => command("undo", conflict);
 
-// A node whose program keeps no notes refuses the field. The decision counts more than its note.
-async function send(path, body, note) {
-	if (!note) return { answer: await post(path, body), isNoteLost: false };
-	try {
-		return { answer: await post(path, { ...body, note }), isNoteLost: false };
-	} catch (error) {
-		if (!cannotTell(error)) throw error;
-		return { answer: await post(path, body), isNoteLost: true };
-	}
-}
-
-const sidesOf = (conflict) => [...new Set(conflict.sides.map((side) => side.dot))];
+const send = (conflict, what, how, note) => post(`${conflictPath(conflict.id)}/${what}`, {
+	...how, number: undefined, sides: conflict.sides.length ? dots(conflict) : undefined, author: named, context: "inspector", note: note || undefined,
+});
 
 /**
  * Decides one conflict. The request names the sides that were shown, so it is refused if another came.
  * @param {object} conflict as the node gave it
  * @param {object} how side, values, policy, delete or change
- * @returns the node's answer, with `isNoteLost`
  */
-export async function resolve(conflict, how, note) {
-	const { number, ...rest } = how;
-	const body = { ...rest, author: named, context: "inspector" };
-	if (conflict.sides.length) body.sides = sidesOf(conflict);
-	return send(`${conflictPath(conflict.id)}/resolution`, body, note);
-}
+export const resolve = (conflict, how, note) => send(conflict, "resolution", how, note);
 
 /** Writes what a conflict's outcome replaced. */
-export function undo(conflict, note) {
-	const body = { author: named, context: "inspector" };
-	if (conflict.sides.length) body.sides = sidesOf(conflict);
-	return send(`${conflictPath(conflict.id)}/undo`, body, note);
-}
+export const undo = (conflict, note) => send(conflict, "undo", {}, note);
 
 /** The closed conflict that an open one became, the newest of them; null if there is none. */
 export async function closedOf(id, cluster, signal) {
@@ -123,8 +100,11 @@ export async function closedOf(id, cluster, signal) {
 	return named.find((one) => one.open) ?? named[0] ?? null;
 }
 
-/** Undoes several decisions, one after the other, and tells how many went well. */
-export async function undoAll(ids, cluster) {
+/** A button that undoes decisions, once. */
+export const undoAllButton = (text, ids, cluster) => button(text, (event) => { event.target.disabled = true; undoAll(ids, cluster); }, { class: "small" });
+
+// Undoes several decisions, one after the other, and tells how many went well.
+async function undoAll(ids, cluster) {
 	if (!(await askAuthor())) return;
 	let done = 0;
 	const problems = [];
@@ -135,23 +115,16 @@ export async function undoAll(ids, cluster) {
 			await undo(closed);
 			done += 1;
 		} catch (error) {
-			problems.push(explain(error));
+			problems.push(error.message);
 		}
 	}
 	notice(problems.length ? "bad" : "good", `Undone: ${done} of ${ids.length}.`, problems.slice(0, 3).map((text) => h("p", text)));
 }
 
-/** Says that a note was not kept. */
-export const tellNote = (isLost) => isLost && h("p", "This node stores no notes yet, so your note was not kept.");
-
 /** Tells of one decision, with the way back. */
-export function tellDecision(text, conflict, isNoteLost, cluster) {
+export function tellDecision(text, conflict, cluster) {
 	notice("good", text,
-		tellNote(isNoteLost),
 		h("p.actions",
-			button("Undo", async (event) => {
-				event.target.disabled = true;
-				await undoAll([conflict.id], cluster);
-			}, { class: "small" }),
+			undoAllButton("Undo", [conflict.id], cluster),
 			h("a", { href: conflictPlace(conflict.id) }, "Show the conflict")));
 }

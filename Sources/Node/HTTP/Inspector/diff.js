@@ -7,7 +7,7 @@ const words = /\s+|[\p{L}\p{N}\p{M}_]+|[^]/gu;
 
 /** Pieces of the second text against the first: [["same"|"less"|"more", text]]. */
 export function compare(before, after) {
-	const parts = pieces(before.match(words) ?? [], after.match(words) ?? []);
+	const parts = tidy(pieces(before.match(words) ?? [], after.match(words) ?? []));
 	const result = [];
 	for (let at = 0; at < parts.length; at += 1) {
 		const [one, two] = [parts[at], parts[at + 1]];
@@ -89,10 +89,10 @@ function join(parts) {
 	return result;
 }
 
-// One equal character between two changes makes them harder to read, so it counts as changed.
+// One equal letter or a space between two changes makes them harder to read, so it counts as changed.
 function tidy(parts) {
 	return join(parts.flatMap(([kind, text], at) =>
-		kind === "same" && text.length === 1 && at > 0 && at < parts.length - 1 && /[\p{L}\p{N}]/u.test(text) ? [["less", text], ["more", text]] : [[kind, text]]));
+		kind === "same" && at > 0 && at < parts.length - 1 && /^([\p{L}\p{N}]|\s+)$/u.test(text) ? [["less", text], ["more", text]] : [[kind, text]]));
 }
 
 /** The second text with its differences from the first marked. */

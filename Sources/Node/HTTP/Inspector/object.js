@@ -1,13 +1,13 @@
 // One object: its values with blame, what it is related to, its conflicts, its life.
 
-import { cannotTell, explain, objectPath } from "./api.js";
+import { objectPath } from "./api.js";
 import { blameTable, byText, changeText, neighbours, undoButton } from "./blame.js";
 import { stateMark, subject } from "./conflicts.js";
 import { commandOf } from "./decide.js";
-import { asTable, commandLine, field, h, later, part, scroller, table } from "./dom.js";
+import { commandLine, field, h, later, part, scroller, table } from "./dom.js";
 import { lanes } from "./lanes.js";
 import { labelsOf, loadModel } from "./schema.js";
-import { authorText, brief, conflictPlace, count, dataPlace, dotText, isolated, nodeOf, shortID, titleText } from "./values.js";
+import { authorText, brief, conflictPlace, dataPlace, dotText, isolated, shortID, titleText } from "./values.js";
 
 /** The view of one object. */
 export async function objectPage(view, entity, id) {
@@ -23,7 +23,7 @@ export async function objectPage(view, entity, id) {
 			object = await view.get(path, { at });
 		} catch (error) {
 			if (error.name === "AbortError") throw error;
-			problem = at && cannotTell(error) ? "This node can't read the past yet." : explain(error);
+			problem = error.message;
 		}
 		const labels = await labelsOf([uri], view.signal);
 		const name = object?.values[schema.labelOf(object.entity)] || labels.get(uri) || shortID(id);
@@ -60,29 +60,14 @@ export async function objectPage(view, entity, id) {
 	});
 
 	const life = () => later(async () => {
-		let entries;
-		let told = null;
-		try {
-			const answer = await view.get(`${path}/log`, { limit: 200 });
-			entries = answer.entries;
-			if (!answer.complete) told = "Older history was purged.";
-		} catch (error) {
-			if (!cannotTell(error)) throw error;
-			told = "This node can't tell an object's log. These are the saves in its history that changed it.";
-			entries = fromHistory(await view.get("/v1/history", { where: `ANY changes.uri == '${uri}'`, limit: 200 }));
-		}
+		const { entries, complete } = await view.get(`${path}/log`, { limit: 200 });
 		if (!entries.length) return h("p.quiet", "History has no save of it.");
 		const labels = await labelsOf(entries.flatMap((one) => Object.values(one.values ?? {})), view.signal);
 		const rows = [...entries].reverse().map((one) => [byText(one),
 			[h("strong", { insert: "made", update: "changed", delete: "deleted" }[one.kind] ?? one.kind), changeText(one, (name) => schema.type(entity, name), labels)], [dotText(one.dot), " ", undoButton(one.dot)]]);
-		return [told && h("p.quiet", told), scroller("div.picture", "The object's life as a picture", lanes(markApart(entries), { name: "The object's life" })),
-			asTable(`${count(entries.length, "save")}, newest first`, table("The saves of this object", ["Who", "What", "Save"], rows))];
+		return [!complete && h("p.quiet", "Older history was purged."), scroller("div.picture", "The object's life as a picture", lanes(markApart(entries), { name: "The object's life" })),
+			table("The saves of this object, newest first", ["Who", "What", "Save"], rows)];
 	});
-
-	function fromHistory(answer) {
-		const found = answer.transactions.map((one) => ({ ...one, node: nodeOf(one.dot), ...one.changes.find((change) => change.object === uri) }));
-		return withOrder(found);
-	}
 
 	await load();
 	view.onChange(async (batch) => {

@@ -1,9 +1,9 @@
 // One conflict: what was there before, each side, what readers see, why, and the ways to decide.
 
-import { conflictPath, encode, explain, objectPath } from "./api.js";
+import { conflictPath, encode, objectPath } from "./api.js";
 import { blameTable, byText, neighbours } from "./blame.js";
 import { stateMark, subject } from "./conflicts.js";
-import { askAuthor, choosing, closedOf, resolve, resolveCommand, tellDecision, tellNote, undo, undoCommand } from "./decide.js";
+import { askAuthor, choosing, closedOf, resolve, resolveCommand, tellDecision, undo, undoCommand } from "./decide.js";
 import { asCommand, asTable, button, choice, commandLine, dialog, field, h, notice, part, replace, s, say, table } from "./dom.js";
 import { labelsOf, loadModel } from "./schema.js";
 import { authorText, brief, count, dotText, isolated, millis, nodeMark, objectLink, objectOf, shortID, timeText, titleText, whole } from "./values.js";
@@ -176,14 +176,14 @@ export async function conflictPage(view, id) {
 		document.querySelectorAll("#main .card button").forEach((one) => { one.disabled = true; });
 		try {
 			const shown = conflict;
-			const { isNoteLost } = await resolve(conflict, how, note.trim());
+			await resolve(conflict, how, note.trim());
 			note = "";
 			isDirty = false;
 			await load();
-			tellDecision(text, shown, isNoteLost, view.status.cluster);
+			tellDecision(text, shown, view.status.cluster);
 			document.getElementById("heading")?.focus();
 		} catch (error) {
-			notice("bad", explain(error));
+			notice("bad", error.message);
 			if (/^sidesC|^conflictN|^alreadyR/.test(error.code)) await load().catch(() => {});
 			else document.querySelectorAll("#main button:disabled").forEach((one) => { one.disabled = false; });
 			from?.focus?.();
@@ -197,11 +197,11 @@ export async function conflictPage(view, id) {
 	async function takeBack() {
 		if (conflict.state === "unresolved" || !(await askAuthor())) return;
 		try {
-			const { isNoteLost } = await undo(conflict, note.trim());
+			await undo(conflict, note.trim());
 			await load();
-			notice("good", "Undone. Readers see again what the decision had replaced.", tellNote(isNoteLost));
+			notice("good", "Undone. Readers see again what the decision had replaced.");
 		} catch (error) {
-			notice("bad", explain(error));
+			notice("bad", error.message);
 			if (/^sidesC|^conflictN/.test(error.code)) await load().catch(() => {});
 		}
 	}

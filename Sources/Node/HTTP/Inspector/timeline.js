@@ -1,6 +1,5 @@
 // Saves over time, with branches where nodes were apart; and conflicts over time.
 
-import { explain } from "./api.js";
 import { byText, changeText, undoButton } from "./blame.js";
 import { newest } from "./conflicts.js";
 import { commandOf } from "./decide.js";
@@ -8,7 +7,7 @@ import { asCommand, asTable, button, choice, field, h, keepFocus, notice, part, 
 import { lanes } from "./lanes.js";
 import { withOrder } from "./object.js";
 import { labelsOf, loadModel } from "./schema.js";
-import { authorText, clock, count, dotText, millis, nodeMark, nodeOf, objectLink, objectOf, timeText } from "./values.js";
+import { authorText, clock, count, dotText, duration, millis, nodeMark, nodeOf, objectLink, objectOf, timeText } from "./values.js";
 
 const most = 200;
 const minute = 60000;
@@ -144,7 +143,7 @@ export async function timelinePage(view) {
 			choice("Entity", [["", "any entity"], ...schema.names], value("entity"), change("entity"), { key: "entity" })),
 		picture, chosen, part("Conflicts over time", overTime));
 	draw();
-	await drawConflicts().catch((error) => { if (error.name !== "AbortError") notice("bad", explain(error)); });
+	await drawConflicts().catch((error) => { if (error.name !== "AbortError") notice("bad", error.message); });
 	view.onQuery = draw;
 	view.onChange(async () => {
 		if (ends.length > 1) return;
