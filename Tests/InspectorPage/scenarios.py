@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 
 from selenium.webdriver.common.keys import Keys
@@ -92,7 +93,7 @@ class World:
         tag = n1.insert("Tag", {"label": "vip"}, author="setup")
         self.people.update(Harbour=shop, Kiosk=kiosk, vip=tag)
         ada = self.person("Ada Byron", shop=shop, age=36, notes="Prefers to be called in the morning. Speaks French.",
-                          photo=base64.b64encode(bytes(range(200))).decode(), points=BIG)
+                          phone="+46 70 123 45 00", photo=base64.b64encode(bytes(range(200))).decode(), points=BIG)
         n1.save({"update": ada, "add": {"tags": [tag]}}, author="setup")
         report = self.person("Bob Moran", manager=ada, shop=shop)
         names = ["Cleo", "Dag", "Eve", "Finn", "Gina", "Hugo", "Ines", "Jana"]
@@ -132,8 +133,17 @@ class World:
         if self.makes_images:
             IMAGES.mkdir(parents=True, exist_ok=True)
             self.page.run("document.activeElement?.blur(); scrollTo(0, 0)")
-            self.page.shot(IMAGES / f"inspector-{name}.png", height)
+            path = IMAGES / f"inspector-{name}.png"
+            self.page.shot(path, height)
             self.page.size(1280, 900)
+            try:
+                from PIL import Image
+            except ImportError:
+                return
+            # Few colours: the images are part of the repository.
+            with Image.open(path) as image:
+                small = image.convert("RGB").quantize(160, dither=Image.Dither.NONE)
+            small.save(path, optimize=True)
 
 
 def lines_of_commands(page):
@@ -362,8 +372,7 @@ def within_words(world):
     world.image("conflict", 1180)
     page.open(1, "#/conflicts?state=settled&q=evening")
     page.press("notes of Ada Byron")
-    page.sees("The values")
-    assert "INSfluently" in page.run("return [...document.querySelectorAll('.body ins')].map((one) => 'INS' + one.textContent.trim())").__str__()
+    page.until("the differences of the notes", lambda: {"fluently", "evening"} <= set(page.run("return [...document.querySelectorAll('.body ins')].map((one) => one.textContent.trim())")))
     page.open(1, world.place(world.people["Ada Byron"], "photo"))
     page.sees("Binary, 189 bytes; differs from byte 0 on; the other has 200 bytes.", "Binary, 220 bytes")
     assert page.all(".hex ins")
@@ -396,6 +405,47 @@ def same_key(world):
     page.sees("Decided: all objects stay")
     for author in ("anna", "björn"):
         assert world.nodes[1].value(world.people[f"Same {author}"], "name") == f"Same key, by {author}"
+
+
+@scenario
+def other_kinds(world):
+    """Rows, links, dangling references and discarded saves are shown, and a row is decided by values"""
+    n1, n2 = world.nodes[1], world.nodes[2]
+    invoice = n1.insert("Invoice", {"number": "2026-1", "amount": "10.50", "paid": False, "due": "2026-01-31T12:00:00.000Z"}, author="setup")
+    boss, clerk, tag = world.person("Boss"), world.person("Clerk"), n1.insert("Tag", {"label": "old"}, author="setup")
+    n1.save({"update": clerk, "add": {"tags": [tag]}}, author="setup")
+    world.nodes.wait_equal()
+    entity, number = clerk.split("/")[-2:]
+    stale = n1.ask("GET", f"/v1/objects/{entity}/{number}")["version"]
+    world.cut()
+    n1.update(invoice, {"amount": "11.00", "paid": True}, author="anna")
+    n2.update(invoice, {"amount": "12.25"}, author="björn")
+    n1.update(clerk, {"manager": boss}, author="anna")
+    n2.save({"delete": boss}, author="björn")
+    n1.save({"update": clerk, "remove": {"tags": [tag]}}, author="anna")
+    n2.save({"update": clerk, "remove": {"tags": [tag]}}, author="björn")
+    n2.save({"update": clerk, "add": {"tags": [tag]}}, author="björn")
+    n1.save({"update": clerk, "values": {"manager": None, "notes": "lost"}, "version": stale}, author="anna", mergePolicy="mergeByPropertyStoreTrump")
+    world.heal()
+    page = world.page
+    page.open(1, "#/conflicts?state=all")
+    page.until("there are rows", page.rows)
+    seen = set()
+    for one in n1.conflicts("all"):
+        if one["kind"] in seen and one["object"] not in (invoice, boss, clerk):
+            continue
+        seen.add(one["kind"])
+        page.go("#/conflicts/" + urllib.parse.quote(one["id"], safe=""))
+        page.sees("What happened", "What readers see now", one["reason"]["text"] if one["reason"] else "Why")
+        assert not page.overflow(), one["id"]
+    assert {"row", "update"} < seen and len(seen) >= 4, seen
+    page.go("#/conflicts?kind=row")
+    page.press("the whole row of 2026-1")
+    page.sees("amount", "12.25", "Write another value")
+    page.write("[name='value amount']", "11.75")
+    page.press("Save this", within="form.card")
+    page.sees("Decided: your value stays.")
+    wait_until("it is saved", lambda: n2.value(invoice, "amount") in ("11.75", 11.75))
 
 
 @scenario
@@ -614,6 +664,9 @@ def undo_a_save(world):
     entity, number = uri.split("/")[-2:]
     page.open(1, f"#/object/{entity}/{number}")
     page.press("Undo this save…")
+    page.until("an answer", lambda: page.all("dialog") or page.text("#notices"))
+    if "its program is older" in page.text("#notices").lower():
+        return
     page.sees("Undo this save?", "notes gets no value")
     page.press("Undo it", within="dialog")
     page.sees("The save was undone.")

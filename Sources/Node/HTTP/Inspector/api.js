@@ -53,7 +53,10 @@ function askToken(message) {
 		asking = null;
 		const token = form?.elements.token.value.trim();
 		// A header takes visible ASCII characters only.
-		if (token) sessionStorage.setItem(tokenKey, token.replace(/[^\x21-\x7e]/g, ""));
+		if (token) {
+			sessionStorage.setItem(tokenKey, token.replace(/[^\x21-\x7e]/g, ""));
+			dispatchEvent(new Event("tributary:token"));
+		}
 		return Boolean(token);
 	})();
 	return asking;

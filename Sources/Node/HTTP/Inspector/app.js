@@ -138,8 +138,8 @@ function showError(view, error) {
 		h("p.bad-text", error.message), h("p", button(isToken ? "Enter a token" : "Try again", show, { class: "primary" })));
 }
 
-async function readStatus() {
-	status = await get("/v1/status");
+async function readStatus(quiet = false) {
+	status = await get("/v1/status", {}, { quiet });
 	drawNavigation();
 	drawHere();
 }
@@ -173,7 +173,7 @@ function take(transaction) {
 		const batch = waiting;
 		waiting = [];
 		forgetLabels(batch.flatMap((one) => one.changes.map((change) => change.object)));
-		readStatus().catch(() => {});
+		readStatus(true).catch(() => {});
 		await tell(batch);
 	}, 250);
 }
@@ -197,7 +197,7 @@ function tellLive(state, isAgain) {
 	drawHere();
 	// What came in the gap may have been missed, so the view reads everything again.
 	if (state === "live" && isAgain) {
-		readStatus().catch(() => {});
+		readStatus(true).catch(() => {});
 		if (main.querySelector("#heading")?.textContent === "That did not work") show();
 		else tell([]);
 	}
@@ -213,6 +213,6 @@ addEventListener("unhandledrejection", (event) => {
 		notice("bad", event.reason.message);
 	}
 });
-setInterval(() => { if (!document.hidden && status) readStatus().catch(() => {}); }, 10000);
+setInterval(() => { if (!document.hidden && status) readStatus(true).catch(() => {}); }, 10000);
 await show();
 follow(take, tellLive);

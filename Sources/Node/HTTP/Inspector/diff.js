@@ -15,7 +15,7 @@ export function compare(before, after) {
 		if (one[0] === "less" && two?.[0] === "more" && one[1].length < 400 && two[1].length < 400) {
 			const inner = tidy(pieces([...one[1]], [...two[1]]));
 			const same = inner.filter(([kind]) => kind === "same").reduce((sum, [, text]) => sum + text.length, 0);
-			if (same * 3 >= Math.max(one[1].length, two[1].length)) result.push(...inner);
+			if (same * 5 >= 3 * Math.max(one[1].length, two[1].length)) result.push(...inner);
 			else result.push(one, two);
 			at += 1;
 		} else {

@@ -142,7 +142,7 @@ export function say(text) {
 	setTimeout(() => { place.textContent = plain(text); }, 30);
 }
 
-/** Shows what happened, until it is dismissed or eight others followed; and says it. */
+/** Shows what happened, until it is dismissed or three others followed; and says it. */
 export function notice(kind, text, ...more) {
 	const place = document.getElementById("notices");
 	const box = h(`div.notice.${kind}`, h("span.sign", { "aria-hidden": "true" }, { good: "✓", bad: "!", note: "i" }[kind]),
@@ -183,8 +183,6 @@ export function commandLine(text) {
 
 /**
  * Asks for something in a dialog.
- * @param {string} title
- * @param {Array} body
  * @param {string} accept the text of the button
  * @returns {Promise<HTMLFormElement|null>} the form, or null if it was left
  */
@@ -204,7 +202,6 @@ export function dialog(title, body, accept, className = "") {
 		});
 		document.body.append(box);
 		box.showModal();
-		// A submit button made by hand: `type` of h's buttons is "button" until set.
 		(form.querySelector("input, textarea, select") ?? form.querySelector("button"))?.focus();
 	});
 }

@@ -1,9 +1,9 @@
 // Saves as a picture: a lane for each node, a dot for each save, lines from what its writer had seen.
 
-import { s } from "./dom.js";
+import { h, s } from "./dom.js";
 import { clock, millis } from "./values.js";
 
-const left = 74;
+const left = 24;
 const step = 27;
 const rise = 44;
 
@@ -19,15 +19,17 @@ export function lanes(saves, how) {
 	const y = (node) => 30 + nodes.indexOf(node) * rise + 14;
 	const at = new Map(saves.map((one, index) => [one.dot, { x: left + 16 + index * step, y: y(one.node), node: one.node }]));
 	const title = `${how.name}: ${saves.length} saves at ${nodes.length} nodes${saves.some((one) => one.apart) ? "; some were made apart" : ""}.`;
+	// Their names stay in view when the picture is scrolled.
+	const names = s("svg.names", { width: 62, height, "aria-hidden": "true" }, nodes.map((node) => s("text.strong", { x: 4, y: y(node) + 4 }, `node ${node}`)));
 	const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", label: title },
 		bands(saves, at, height),
-		nodes.map((node) => [s("line.lane", { x1: left - 8, x2: width - 10, y1: y(node), y2: y(node) }), s("text.strong", { x: 6, y: y(node) + 4 }, `node ${node}`)]),
+		nodes.map((node) => s("line.lane", { x1: 0, x2: width - 10, y1: y(node), y2: y(node) })),
 		saves.map((one) => (one.after ?? []).filter((dot) => at.has(dot)).map((dot) => curve(at.get(dot), at.get(one.dot)))),
 		times(saves, at, height),
 		(how.now ?? []).map((one) => nowMark(one, at, { x: width - 50, y: y(one.node), node: one.node })),
 		saves.map((one) => dotMark(one, at.get(one.dot), how)));
 	svg.addEventListener("keydown", moveAlong);
-	return svg;
+	return h("div.lanes", names, svg);
 }
 
 const curve = (from, to, dash) => s("path.line", { node: from.node, "stroke-dasharray": dash ?? null,

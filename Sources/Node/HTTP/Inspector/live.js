@@ -14,6 +14,8 @@ export async function follow(take, tell) {
 	let last = null;
 	let pause = 500;
 	let wasLive = false;
+	let resume;
+	addEventListener("tributary:token", () => resume?.());
 	for (;;) {
 		const ending = new AbortController();
 		let alarm;
@@ -42,7 +44,10 @@ export async function follow(take, tell) {
 		}
 		clearTimeout(alarm);
 		tell("waiting", wasLive);
-		await new Promise((resume) => setTimeout(resume, pause));
+		await new Promise((go) => {
+			resume = go;
+			setTimeout(go, pause);
+		});
 		pause = Math.min(pause * 1.6, 5000);
 	}
 }

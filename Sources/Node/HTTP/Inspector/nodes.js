@@ -57,7 +57,7 @@ export async function nodesPage(view) {
 		const actors = [...new Set(all.flatMap((one) => Object.keys(one.vector)))].sort((one, two) => nodeOf(one) - nodeOf(two) || (one < two ? -1 : 1));
 		const most = (actor) => Math.max(...all.map((one) => Number(one.vector[actor] ?? 0)));
 		const shown = actors.slice(-24);
-		const rows = all.map((one) => [[nodeMark(one.node), one.node === status.node && " (this)"], ...shown.map((actor) => {
+		const rows = all.map((one) => [nodeMark(one.node), ...shown.map((actor) => {
 			const has = Number(one.vector[actor] ?? 0);
 			const behind = most(actor) - has;
 			return number(behind ? h("span.bad-text", `${has.toLocaleString("en")} (${behind.toLocaleString("en")} behind)`) : has);

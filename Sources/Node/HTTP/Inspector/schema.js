@@ -47,8 +47,7 @@ export function forgetLabels(uris) {
 
 /**
  * What objects are called, by address. Those that are gone have no name.
- * @param {Iterable<string>} uris
- * @returns {Promise<Map<string, string>>}
+ * @param {Array} uris addresses, among other things that are passed over
  */
 export async function labelsOf(uris, signal) {
 	const schema = await loadModel();

@@ -90,7 +90,7 @@ export async function conflictPage(view, id) {
 		return field("Note, kept with the decision (optional)", { value: note, maxlength: "1000", key: "note", id: "note", on: { input: (event) => { note = event.target.value; } } });
 	}
 
-	// The fork as a picture: one line that parts, and joins if somebody decided.
+	// One line that parts, and joins if somebody decided.
 	function fork() {
 		const sides = conflict.sides.slice(0, 6);
 		if (sides.length < 2) return null;
@@ -116,9 +116,9 @@ export async function conflictPage(view, id) {
 		};
 		const sorted = conflict.sides.map((side, index) => [side, index]).sort(([one], [two]) => millis(one.timestamp) - millis(two.timestamp));
 		return h("ol.events",
-			conflict.base && h("li", "Before, it was ", h("strong", brief(conflict.base.value, typeOf(conflict.property), labels)), "."),
+			conflict.base && h("li", "Before, it was ", h("strong", brief(conflict.base.value, typeOf(conflict.property), labels))),
 			sorted.map(([side, index], place) => h("li", h("span.number", index + 1), timeText(millis(side.timestamp)), ", ", nodeMark(side.node), ": ", authorText(side.author), " ", what(side),
-				side.context && [" (", isolated(side.context), ")"], ".", place > 0 && h("span.quiet", ` This node had not heard of ${place > 1 ? "the saves" : "the save"} above.`))),
+				side.context && [" (", isolated(side.context), ")"], place > 0 && h("span.quiet", `. This node had not heard of ${place > 1 ? "the saves" : "the save"} above.`))),
 			conflict.decision && h("li", "Decided: ", byText({ ...conflict.decision, node: conflict.decision.by })));
 	}
 
@@ -297,7 +297,7 @@ export async function conflictPage(view, id) {
 	}
 
 	function details() {
-		const rows = [["ID", h("code", conflict.id)], ["Short ID", conflict.short ? h("code", conflict.short) : "this node has none"], ["Kind", conflict.kind], ["Policy", conflict.policy], ["Object", h("code", conflict.object)],
+		const rows = [["ID", h("code", conflict.id)], ["Short ID", h("code", conflict.short)], ["Kind", conflict.kind], ["Policy", conflict.policy], ["Object", h("code", conflict.object)],
 			["Sides", h("span", conflict.sides.map((side) => [dotText(side.dot), " "]))], ["Closed by", conflict.closedBy ? dotText(conflict.closedBy) : "nothing yet"]];
 		return asTable("IDs and saves", table("The conflict in detail", ["What", "Value"], rows));
 	}

@@ -2,8 +2,7 @@
 
 import { byText, changeText, undoButton } from "./blame.js";
 import { newest } from "./conflicts.js";
-import { commandOf } from "./decide.js";
-import { asCommand, asTable, button, choice, field, h, keepFocus, notice, part, replace, s, scroller, table } from "./dom.js";
+import { asTable, button, choice, field, h, keepFocus, notice, part, replace, s, scroller, table } from "./dom.js";
 import { lanes } from "./lanes.js";
 import { withOrder } from "./object.js";
 import { labelsOf, loadModel } from "./schema.js";
@@ -116,8 +115,7 @@ export async function timelinePage(view) {
 			h("p", byText(save)),
 			table("What it changed", ["Object", "What", "Values"], few.map((change) => [objectLink(change.object, labels), change.kind, changeText(change, (name) => schema.type(objectOf(change.object)?.entity, name), labels)])),
 			save.changes.length > few.length && h("p.quiet", `and ${count(save.changes.length - few.length, "more change")}`),
-			h("p.actions", undoButton(save.dot)),
-			asCommand(commandOf("history", "--changes"))));
+			h("p.actions", undoButton(save.dot))));
 	}
 
 	async function drawConflicts() {

@@ -58,7 +58,7 @@ export const authorText = (author) => (author ? h("bdi.author", shorten(author, 
 /** Milliseconds of a timestamp. */
 export const millis = (stamp) => Number(stamp?.milliseconds ?? 0);
 
-/** A moment: how long ago, or the day and time. */
+/** A moment. */
 export function timeText(milliseconds) {
 	if (!milliseconds) return h("span.quiet", "no time");
 	const date = new Date(milliseconds);
@@ -162,7 +162,7 @@ function binary(bytes, other) {
 		scroller("div.hex", "Bytes", rows, start + 96 < bytes.length && h("div.quiet", "…")));
 }
 
-/** An amount of text for a heading, as a node of its own direction. */
+/** A text with a direction of its own. */
 export const isolated = (text, length = 80) => h("bdi", shorten(String(text), length));
 
 /** The same for a title. */
