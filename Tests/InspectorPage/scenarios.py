@@ -350,7 +350,7 @@ def groups(world):
 def filters(world):
     """Filters are in the address, and find by name, author and value"""
     page = world.page
-    page.open(1, "#/conflicts?q=99%2000")
+    page.open(1, "#/conflicts?q=%2B46%20123%2099")
     page.until("only Ada's phone", lambda: len(page.rows()) == 1 and "phone of Ada Byron" in page.rows()[0])
     page.choose("State", "settled")
     page.sees("No conflict matches this filter.")
@@ -383,7 +383,7 @@ def deleted(world):
     """A delete against a change is decided for the object"""
     page = world.page
     page.open(1, "#/conflicts?kind=delete")
-    page.press("deleted or kept of Kiosk")
+    page.press("Kiosk by the sea: deleted or kept")
     page.sees("deleted the object", "changed the object", "Keep the object")
     page.press("Keep the object")
     page.sees("Decided: side")
@@ -395,7 +395,7 @@ def same_key(world):
     """Two objects with one unique key both stay, with keys of their own"""
     page = world.page
     page.open(1, "#/conflicts?kind=uniqueness&state=all")
-    page.press("the same key twice")
+    page.press("Same key, by björn: the same key twice")
     page.sees("objects got the same key", "Keep all objects, with other keys")
     fields = page.all("fieldset [name='value email']")
     assert len(fields) == 2
@@ -440,7 +440,7 @@ def other_kinds(world):
         assert not page.overflow(), one["id"]
     assert {"row", "update"} < seen and len(seen) >= 4, seen
     page.go("#/conflicts?kind=row")
-    page.press("the whole row of 2026-1")
+    page.press("2026-1: the whole row")
     page.sees("amount", "12.25", "Write another value")
     page.write("[name='value amount']", "11.75")
     page.press("Save this", within="form.card")

@@ -33,7 +33,7 @@ function parts() {
 	return { path: path || "conflicts", query: new URLSearchParams(query) };
 }
 
-/** What a view may use of the frame. It ends with the view. */
+/** What a view may use of the frame. */
 class View {
 	constructor(path, query, isNew) {
 		this.path = path;
@@ -52,11 +52,11 @@ class View {
 
 	post(path, body) { return post(path, body, { signal: this.signal }); }
 
-	/** Shows the view's content under a heading, and tells its name. */
-	page(title, heading, ...children) {
+	/** Shows the view's content under a heading, which is its title too. */
+	page(heading, ...children) {
 		if (this.signal.aborted) return;
-		document.title = `${plain(title)} – ${status ? `${status.cluster}, node ${status.node}` : "Tributary"}`;
 		const head = h("h1", { tabindex: "-1", id: "heading" }, heading);
+		document.title = `${head.textContent.slice(0, 80)} – ${status ? `${plain(status.cluster)}, node ${status.node}` : "Tributary"}`;
 		const work = () => replace(main, head, children);
 		if (this.isNew) work();
 		else keepFocus(main, work);
@@ -72,7 +72,7 @@ class View {
 	/** Calls back, at most four times a second, when something was saved at any node. */
 	onChange(callback) { this.listeners.push(callback); }
 
-	/** Calls back again and again while the view is shown. */
+	/** Calls back again and again. */
 	every(milliseconds, callback) {
 		const step = async () => {
 			if (this.signal.aborted) return;
@@ -127,14 +127,14 @@ async function show(event) {
 		}
 		return;
 	}
-	view.page("Not found", "There is no such page", h("p", h("a", { href: "#/conflicts" }, "Show the conflicts")));
+	view.page("There is no such page", h("p", h("a", { href: "#/conflicts" }, "Show the conflicts")));
 }
 
 function showError(view, error) {
 	if (error.name === "AbortError" || view.signal.aborted) return;
 	if (!(error instanceof Refusal)) console.error(error);
 	const isToken = error.status === 401;
-	view.page("Error", isToken ? "This node wants a token" : "That did not work",
+	view.page(isToken ? "This node wants a token" : "That did not work",
 		h("p.bad-text", error.message), h("p", button(isToken ? "Enter a token" : "Try again", show, { class: "primary" })));
 }
 

@@ -41,8 +41,8 @@ const beside = (one, type, labels) => [
 /** A button that undoes a save. */
 export const undoButton = (dot) => button("Undo this save…", () => undoSave(dot), { class: "small" });
 
-/** Undoes a whole save, after it has shown what that would write. */
-export async function undoSave(dot) {
+// Undoes a whole save, after it has shown what that would write.
+async function undoSave(dot) {
 	const path = `/v1/saves/${encodeURIComponent(dot)}/undo`;
 	try {
 		const would = await post(path, { dryRun: true });
@@ -63,6 +63,6 @@ export async function undoSave(dot) {
 export const neighbours = (view, schema, object) => later(async () => {
 	const relationships = schema.relationships(object.entity).map((one) => [one, [object.values[one.name]].flat().filter(Boolean)]);
 	const labels = await labelsOf(relationships.flatMap(([, uris]) => uris.slice(0, 20)), view.signal);
-	return relationships.length > 0 && [h("h3", "Related objects"), h("dl.row", relationships.map(([one, uris]) => h("div", h("dt", one.name, h("span.quiet", ` ${one.destination}${one.toMany ? ", many" : ""}`)),
+	return relationships.length > 0 && [h("h3", "Related objects"), h("dl.row", relationships.map(([one, uris]) => h("div", h("dt", `${one.name} (${one.toMany ? "many " : ""}${one.destination})`),
 		h("dd", uris.length ? h("ul.plain", uris.slice(0, 20).map((uri) => h("li", objectLink(uri, labels))), uris.length > 20 && h("li.quiet", `and ${uris.length - 20} more`)) : h("span.none", "none")))))];
 });

@@ -15,7 +15,7 @@ export async function browser(view, entity) {
 		if (entity) notice("bad", `The model has no entity ${entity}.`);
 		entity = schema.names.find((name) => !schema.entity(name).abstract) ?? schema.names[0];
 		if (!entity) {
-			view.page("Data", "Data", h("p", "The model has no entities."));
+			view.page("Data", h("p", "The model has no entities."));
 			return;
 		}
 		view.path = `data/${encodeURIComponent(entity)}`;
@@ -104,7 +104,7 @@ export async function browser(view, entity) {
 	const commandPlace = h("div");
 	const command = () => replace(commandPlace, commandLine(commandOf("fetch", entity, ...(value("where") ? ["--where", value("where")] : []), ...(value("sort") ? ["--sort", value("sort")] : []))));
 	command();
-	view.page(`${entity} data`, ["Data: ", isolated(entity)], form,
+	view.page(["Data: ", isolated(entity)], form,
 		h("div.marked", toggle("who", "yes", "Show who wrote each value"), ordered.length > fewColumns && toggle("columns", "all", "All columns"),
 			asCommand(commandPlace)),
 		problem, list);

@@ -26,6 +26,9 @@ export function subject(conflict) {
 	return conflict.property ?? words[conflict.kind] ?? conflict.kind;
 }
 
+/** The same with the object's name: "phone of Ada", "Ada: deleted or kept". */
+export const about = (conflict, name) => (conflict.property ? [h("strong", subject(conflict)), " of ", isolated(name, 60)] : [isolated(name, 60), ": ", h("strong", subject(conflict))]);
+
 // The text by which a conflict is grouped.
 function groupOf(conflict, by) {
 	const unique = (values) => [...new Set(values)].sort();
@@ -57,7 +60,7 @@ function rowOf(state, conflict, labels) {
 	});
 	return tableRow(heads, [
 		mark,
-		[h("a.what", { href: conflictPlace(conflict.id), "data-open": "", key: `open ${conflict.id}` }, h("strong", subject(conflict)), " of ", isolated(name, 60)),
+		[h("a.what", { href: conflictPlace(conflict.id), "data-open": "", key: `open ${conflict.id}` }, about(conflict, name)),
 			h("div.quiet", conflict.entity, " · ", conflict.policy, conflict.short && [" · ", h("code", conflict.short)], conflict.violation && h("span.bad-text", ` · ${conflict.violation}`))],
 		conflict.sides.length ? h("ul.sides", conflict.sides.slice(0, 4).map((side) => h("li", nodeMark(side.node), " ",
 			h("span.quiet", side.author ? isolated(side.author, 24) : "no author"), " ", h(side.visible ? "strong" : "span", sideText(conflict, side, state.schema, labels)),
@@ -69,7 +72,7 @@ function rowOf(state, conflict, labels) {
 }
 
 function matches(conflict, text, labels) {
-	const all = `${encode({ ...conflict, reason: null })} ${labels.get(conflict.object) ?? ""}`.toLowerCase();
+	const all = encode([conflict.property, conflict.short, conflict.policy, conflict.decision?.author, conflict.decision?.note, labels.get(conflict.object), conflict.sides.map((side) => [side.author, side.context, side.value])]).toLowerCase();
 	return text.toLowerCase().split(/\s+/).every((word) => all.includes(word));
 }
 
@@ -235,7 +238,7 @@ export async function conflictList(view) {
 		typing = setTimeout(() => change("q")(event.target.value), 200);
 	} } });
 	await read();
-	view.page("Conflicts", "Conflicts",
+	view.page("Conflicts",
 		h("p.lead", "Each row is a value that was changed at different nodes while they had not heard of each other. Open one to see who wrote what, and decide."),
 		h("div.filters", { role: "search" }, choice("State", states, stateOf(), change("state"), { key: "state" }),
 			choice("Entity", [["", "any entity"], ...state.schema.names], value("entity"), change("entity"), { key: "entity" }),

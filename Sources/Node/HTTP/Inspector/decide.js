@@ -14,7 +14,7 @@ export const choosing = [
 	["overwrite", "the latest whole row (overwrite)"],
 ];
 
-/** What was kept in this browser, or null: storage may be turned off. */
+/** What was kept in this browser, or null. */
 export function remembered(name) {
 	try {
 		return localStorage.getItem(name);
@@ -52,13 +52,13 @@ export async function askAuthor(again = false) {
 	return named;
 }
 
-/** A text as one word of a shell. */
-export const quoted = (text) => (/^[A-Za-z0-9_./:=@,+-]+$/.test(text) ? text : `'${String(text).replaceAll("'", "'\\''")}'`);
+// A text as one word of a shell.
+const quoted = (text) => (/^[A-Za-z0-9_./:=@,+-]+$/.test(text) ? text : `'${String(text).replaceAll("'", "'\\''")}'`);
 
 /** A command line with this node's address. */
 export const commandOf = (...words) => `tributary ${words.map(quoted).join(" ")} --node ${quoted(location.origin)}`;
 
-const dots = (conflict) => [...new Set(conflict.sides.map((side) => side.dot))];
+const dots = (conflict) => [...new Set(conflict.sides.map((side) => side.dot).filter(Boolean))];
 
 const command = (name, conflict, ...words) => commandOf("conflicts", name, conflict.id, ...words, ...(conflict.sides.length ? ["--seen", dots(conflict).join(",")] : []), ...(named ? ["--author", named] : []));
 
@@ -82,7 +82,6 @@ const send = (conflict, what, how, note) => post(`${conflictPath(conflict.id)}/$
 
 /**
  * Decides one conflict. The request names the sides that were shown, so it is refused if another came.
- * @param {object} conflict as the node gave it
  * @param {object} how side, values, policy, delete or change
  */
 export const resolve = (conflict, how, note) => send(conflict, "resolution", how, note);

@@ -5,8 +5,8 @@ import { h } from "./dom.js";
 const mostCells = 400000;
 const words = /\s+|[\p{L}\p{N}\p{M}_]+|[^]/gu;
 
-/** Pieces of the second text against the first: [["same"|"less"|"more", text]]. */
-export function compare(before, after) {
+// Pieces of the second text against the first: [["same"|"less"|"more", text]].
+function compare(before, after) {
 	const parts = tidy(pieces(before.match(words) ?? [], after.match(words) ?? []));
 	const result = [];
 	for (let at = 0; at < parts.length; at += 1) {

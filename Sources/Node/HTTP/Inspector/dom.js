@@ -73,7 +73,7 @@ function make(create, tag, children) {
 /**
  * An element of HTML.
  * @param {string} tag a name, perhaps with classes: "p.quiet"
- * @param {...*} children first, if wanted, attributes (`on` has handlers by event); then elements, texts, arrays of them; null is left out
+ * @param {...*} children perhaps attributes first (`on` has handlers by event); then elements, texts, arrays of them
  */
 export const h = (tag, ...children) => make((name) => document.createElement(name), tag, children);
 
@@ -100,8 +100,6 @@ export const field = (label, properties, ...more) =>
 
 /**
  * A table that stays one for screen readers when a narrow screen shows its rows as blocks.
- * @param {string} caption what it lists
- * @param {Array<string|Element>} heads
  * @param {Array} rows cells of each, or a whole row
  */
 export function table(caption, heads, rows, className) {

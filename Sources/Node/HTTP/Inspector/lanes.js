@@ -10,7 +10,7 @@ const rise = 44;
 /**
  * The picture of saves in an order that follows what was seen.
  * @param {Array} saves each with dot, node, timestamp, after (dots), and apart
- * @param {{name: string, selected?: string, place?: (save) => string, now?: Array}} how `now` has nodes with the dots they have seen last
+ * @param {{name, selected, place, now}} how `place` gives an address; `now` has nodes with the dots they have seen last
  */
 export function lanes(saves, how) {
 	const nodes = [...new Set([...saves.map((one) => one.node), ...(how.now ?? []).map((one) => one.node)])].sort((one, two) => one - two).slice(0, 64);

@@ -7,8 +7,8 @@ const silence = 45000;
 
 /**
  * Follows /v1/changes for as long as the page is open.
- * @param {(transaction: object) => void} take
- * @param {(state: "live"|"waiting", isAgain: boolean) => void} tell the state; `isAgain` after a gap
+ * @param {Function} take gets each transaction
+ * @param {Function} tell gets "live" or "waiting", and whether that is after a gap
  */
 export async function follow(take, tell) {
 	let last = null;

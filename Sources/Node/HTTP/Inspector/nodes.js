@@ -19,7 +19,7 @@ export async function nodesPage(view) {
 			status.savesRefused && h("p.bad-text", { role: "alert" }, `This node takes no saves now: ${status.savesRefused.message}`),
 			h("div.grid",
 				h("div.panel", h("h2", "Map"), map(status, stable),
-					h("p.legend", h("span", "━ link is up"), h("span", "╍ cut"), h("span", "┈ not visible from here"), h("span", "The ring shows how much of all known saves a node has. The page asks this node only, so it sees this node's links. The tables say the same."))),
+					h("p.legend", h("span", "━ link is up"), h("span", "╍ cut"), h("span", "┈ not visible from here"), h("span", "The ring shows how much of all known saves a node has. The page sees only the links of the node that it asks. The tables say the same."))),
 				h("div.panel", h("h2", "Needs attention"), attention(stable), h("h2", "Links and lag"), peersTable(stable))),
 			part("What each has seen", seenTable()),
 			part(`This node: ${status.node}`, ownTable())));
@@ -82,7 +82,7 @@ export async function nodesPage(view) {
 		return h(answer.ok ? "p" : "p.bad-text", answer.ok ? "✓ The store holds what was written" : "✕ The store or a peer differs", peers.length ? `; ${listed(peers)}.` : ".");
 	}));
 
-	view.page("Nodes", "Nodes", place);
+	view.page("Nodes", place);
 	draw();
 	view.every(1500, async () => {
 		status = await get("/v1/status", {}, { signal: view.signal, quiet: true });

@@ -7,7 +7,7 @@ import { commandOf } from "./decide.js";
 import { commandLine, field, h, later, part, scroller, table } from "./dom.js";
 import { lanes } from "./lanes.js";
 import { labelsOf, loadModel } from "./schema.js";
-import { authorText, brief, conflictPlace, dataPlace, dotText, isolated, shortID, titleText } from "./values.js";
+import { authorText, brief, conflictPlace, dataPlace, dotText, isolated, shortID } from "./values.js";
 
 /** The view of one object. */
 export async function objectPage(view, entity, id) {
@@ -27,7 +27,7 @@ export async function objectPage(view, entity, id) {
 		}
 		const labels = await labelsOf([uri], view.signal);
 		const name = object?.values[schema.labelOf(object.entity)] || labels.get(uri) || shortID(id);
-		view.page(`${entity} ${titleText(name)}`, isolated(name),
+		view.page(isolated(name),
 			h("p.path", h("a", { href: dataPlace(entity) }, entity), " › ", h("code", id)),
 			problem && h("p.bad-text", { role: "alert" }, problem),
 			object && object.id !== uri && h("p", "Another object has the same unique key and is shown for this one: ", h("code", object.id)),

@@ -2,11 +2,11 @@
 
 import { conflictPath, encode, objectPath } from "./api.js";
 import { blameTable, byText, neighbours } from "./blame.js";
-import { stateMark, subject } from "./conflicts.js";
+import { about, stateMark } from "./conflicts.js";
 import { askAuthor, choosing, closedOf, resolve, resolveCommand, tellDecision, undo, undoCommand } from "./decide.js";
 import { asCommand, asTable, button, choice, commandLine, dialog, field, h, notice, part, replace, s, say, table } from "./dom.js";
 import { labelsOf, loadModel } from "./schema.js";
-import { authorText, brief, count, dotText, isolated, millis, nodeMark, objectLink, objectOf, shortID, timeText, titleText, whole } from "./values.js";
+import { authorText, brief, count, dotText, isolated, millis, nodeMark, objectLink, objectOf, shortID, timeText, whole } from "./values.js";
 
 /** The view of one conflict. */
 export async function conflictPage(view, id) {
@@ -33,7 +33,9 @@ export async function conflictPage(view, id) {
 
 	async function load() {
 		await read();
-		const labels = await labelsOf([conflict.object, conflict.base?.value, conflict.sides.map((side) => side.value?.object ?? side.value)], view.signal);
+		const known = await labelsOf([conflict.object, conflict.base?.value, conflict.sides.map((side) => side.value?.object ?? side.value)], view.signal);
+		// An object that another one is shown for cannot be fetched, but its side has its values.
+		const labels = { get: (uri) => known.get(uri) || conflict.sides.find((side) => side.value?.object === uri)?.value.values?.[schema.labelOf(conflict.entity)] };
 		let object = null;
 		try {
 			const place = objectOf(conflict.object);
@@ -53,7 +55,7 @@ export async function conflictPage(view, id) {
 		view.keys = {};
 		if (isOpen) conflict.sides.slice(0, 9).forEach((side, index) => { view.keys[String(index + 1)] = () => keep(side, index); });
 		if (conflict.state !== "unresolved") view.keys.u = takeBack;
-		view.page(`${subject(conflict)} of ${titleText(name)}`, [subject(conflict), " of ", isolated(name)],
+		view.page(about(conflict, name),
 			h("p.path", h("a", { href: "#/conflicts" }, "Conflicts"), " › ", h("span", conflict.entity), " › ", objectLink(conflict.object, labels)),
 			h("p.lead", stateMark(conflict.state), " ", summary(object)),
 			decisionBox(),
@@ -70,8 +72,9 @@ export async function conflictPage(view, id) {
 
 	function summary(object) {
 		const sides = conflict.sides.length;
-		if (conflict.state === "resolved") return conflict.decision ? ["Somebody decided. It can be undone."] : ["A later save replaced all sides."];
+		if (conflict.state === "resolved") return conflict.decision ? "Somebody decided. It can be undone." : "A later save replaced all sides.";
 		const shown = conflict.sides.find((side) => side.visible);
+		if (conflict.kind === "save") return "The object had changed since the save's writer read it, so the save's policy chose.";
 		const apart = conflict.kind === "uniqueness" ? "objects got the same key" : conflict.kind === "delete" ? "saves were made" : "values were written";
 		const told = sides > 1 ? `${sides} ${apart} at nodes that had not heard of each other. ` : "";
 		if (conflict.state === "settled") return [told, "A policy chose, so nobody has to act. You may still choose otherwise."];
@@ -80,10 +83,10 @@ export async function conflictPage(view, id) {
 
 	// Who decided and what, or by which policy.
 	function decisionBox() {
-		if (conflict.state === "unresolved") return null;
+		if (conflict.state === "unresolved" || (conflict.open && conflict.kind === "uniqueness")) return null;
 		const made = conflict.decision;
 		return h("section.decision", { label: "Decision" }, h("p", made ? ["Decided by ", byText({ ...made, node: made.by, context: null })] : conflict.reason?.text ?? "A policy decided."),
-			h("p.actions", button("Undo this decision", takeBack, { class: "primary", key: "undo", "aria-keyshortcuts": "u" })), asCommand(undoCommand(conflict)));
+			h("p.actions", button(made ? "Undo this decision" : "Undo the policy's choice", takeBack, { class: "primary", key: "undo", "aria-keyshortcuts": "u" })), asCommand(undoCommand(conflict)));
 	}
 
 	function noteField() {
@@ -118,7 +121,7 @@ export async function conflictPage(view, id) {
 		return h("ol.events",
 			conflict.base && h("li", "Before, it was ", h("strong", brief(conflict.base.value, typeOf(conflict.property), labels))),
 			sorted.map(([side, index], place) => h("li", h("span.number", index + 1), timeText(millis(side.timestamp)), ", ", nodeMark(side.node), ": ", authorText(side.author), " ", what(side),
-				side.context && [" (", isolated(side.context), ")"], place > 0 && h("span.quiet", `. This node had not heard of ${place > 1 ? "the saves" : "the save"} above.`))),
+				side.context && [" (", isolated(side.context), ")"], place > 0 && side.node && h("span.quiet", `. This node had not heard of ${place > 1 ? "the saves" : "the save"} above.`))),
 			conflict.decision && h("li", "Decided: ", byText({ ...conflict.decision, node: conflict.decision.by })));
 	}
 
@@ -164,7 +167,7 @@ export async function conflictPage(view, id) {
 	function rowBody(side, values, labels) {
 		const rows = conflict.sides.map((one) => (conflict.kind === "uniqueness" ? one.value?.values : one.value)).filter((one) => one && typeof one === "object");
 		const base = conflict.base?.value && typeof conflict.base.value === "object" ? conflict.base.value : null;
-		const differs = (key) => [...rows, base].some((row) => row && encode(row[key] ?? null) !== encode(values[key])) || (side.writes?.[key] && side.writes[key].dot === side.dot);
+		const differs = (key) => [...rows, base].some((row) => row && encode(row[key] ?? null) !== encode(values[key])) || (side.writes && !side.writes[key]);
 		const line = (key) => h("div", h("dt", key), h("dd", whole(values[key], typeOf(key), base ? { value: base[key] } : null, labels)));
 		const [some, rest] = [Object.keys(values).filter(differs), Object.keys(values).filter((key) => !differs(key))];
 		return [conflict.kind === "uniqueness" && h("p", objectLink(side.value.object, labels)), h("dl.row", some.map(line)),

@@ -136,7 +136,7 @@ export async function timelinePage(view) {
 		draw();
 	};
 	await read();
-	view.page("Timeline", "Timeline", h("p.lead", "Each dot is a save. Lines part where nodes saved without having heard of each other, and join where one had seen both."),
+	view.page("Timeline", h("p.lead", "Each dot is a save. Lines part where nodes had not heard of each other, and join where one had seen both."),
 		h("div.filters", field("Author", { value: value("author"), "data-filter": "", key: "author-filter", on: { change: (event) => change("author")(event.target.value.trim()) } }),
 			choice("Entity", [["", "any entity"], ...schema.names], value("entity"), change("entity"), { key: "entity" })),
 		picture, chosen, part("Conflicts over time", overTime));

@@ -2,7 +2,7 @@
 
 import { encode } from "./api.js";
 import { marked } from "./diff.js";
-import { h, part, plain, scroller } from "./dom.js";
+import { h, part, scroller } from "./dom.js";
 
 const long = 400;
 const veryLong = 20000;
@@ -34,13 +34,13 @@ export function objectLink(uri, labels) {
 		label ? h("bdi", shorten(label, 60)) : `${object.entity} ${shortID(object.id)}`);
 }
 
-/** The end of an object's number: enough to tell neighbours apart. */
+/** The end of an object's number. */
 export const shortID = (id) => (id.length > 9 ? `p…${id.slice(-6)}` : id);
 
 /** The first characters of a text. */
 export const shorten = (text, length) => (text.length > length ? `${text.slice(0, length)}…` : text);
 
-/** A dot, shortened: node and sequence tell saves apart for people. */
+/** A dot, shortened. */
 export function dotText(dot) {
 	const match = /^(\d+)\.([0-9a-f]+)-(\d+)$/.exec(dot ?? "");
 	return h("code.dot", { title: dot }, match ? `${match[1]}·${match[2].slice(-4)}-${match[3]}` : String(dot ?? ""));
@@ -50,7 +50,7 @@ export function dotText(dot) {
 export const nodeOf = (dot) => Number(String(dot).split(".")[0]);
 
 /** A mark for a node: its number, in its colour. */
-export const nodeMark = (node) => h("span.node", { node }, `node ${node}`);
+export const nodeMark = (node) => (node === null ? h("span.tag", "not saved") : h("span.node", { node }, `node ${node}`));
 
 /** Who wrote, or that nobody said. */
 export const authorText = (author) => (author ? h("bdi.author", shorten(author, 80)) : h("span.quiet", "no author"));
@@ -113,10 +113,9 @@ export function brief(value, type, labels) {
 }
 
 /**
- * A whole value, with its differences from another one marked where there is one.
- * @param {*} value
+ * A whole value, with its differences from another one marked.
  * @param {string} type the attribute's type, or "reference"
- * @param {{value: *}} [other] what to compare with
+ * @param {{value}} [other] what to compare with
  */
 export function whole(value, type, other, labels) {
 	if (value === null || value === undefined) return h("span.none", "no value");
@@ -164,6 +163,3 @@ function binary(bytes, other) {
 
 /** A text with a direction of its own. */
 export const isolated = (text, length = 80) => h("bdi", shorten(String(text), length));
-
-/** The same for a title. */
-export const titleText = (text, length = 60) => plain(shorten(String(text), length));
