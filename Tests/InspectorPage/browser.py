@@ -3,7 +3,7 @@
 import time
 
 from selenium import webdriver
-from selenium.common.exceptions import JavascriptException, NoSuchElementException, StaleElementReferenceException
+from selenium.common.exceptions import ElementClickInterceptedException, JavascriptException, NoSuchElementException, StaleElementReferenceException
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
@@ -150,7 +150,7 @@ class Page:
         while True:
             try:
                 found = condition()
-            except (StaleElementReferenceException, NoSuchElementException, JavascriptException):
+            except (StaleElementReferenceException, NoSuchElementException, JavascriptException, ElementClickInterceptedException):
                 found = None
             if found:
                 return found
@@ -186,9 +186,16 @@ class Page:
         const shown = (one) => one.checkVisibility() && !one.disabled;
         return [...document.querySelector(arguments[1])?.querySelectorAll('button, a, summary') ?? []].find((one) => shown(one) && one.textContent.trim().startsWith(arguments[0]));
         """
-        element = self.until(f"there is a button {text!r} in {within}", lambda: self.run(script, text, within), seconds)
-        self.run("arguments[0].scrollIntoView({ block: 'center' })", element)
-        element.click()
+
+        def click():
+            element = self.run(script, text, within)
+            if element:
+                self.run("arguments[0].scrollIntoView({ block: 'center' })", element)
+                # What came from a node may put another element in its place now, and then it is looked for again.
+                element.click()
+            return element
+
+        self.until(f"there is a button {text!r} in {within}", click, seconds)
 
     def keys(self, *keys):
         active = self.driver.switch_to.active_element

@@ -98,9 +98,9 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
 
 
-def serve(port, node):
+def serve(port, node, base=Handler):
     """Starts a server on a thread of its own, and gives it."""
-    handler = type("NodeHandler", (Handler,), {"node": urllib.parse.urlsplit(node)})
+    handler = type("NodeHandler", (base,), {"node": urllib.parse.urlsplit(node)})
     server = ThreadingHTTPServer(("127.0.0.1", port), handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()

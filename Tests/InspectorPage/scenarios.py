@@ -12,7 +12,9 @@ import urllib.request
 
 from selenium.webdriver.common.keys import Keys
 
-from cluster import READ_TOKEN, ROOT, WRITE_TOKEN, wait_until
+import devserver
+import fakenode
+from cluster import free_ports, READ_TOKEN, ROOT, WRITE_TOKEN, wait_until
 
 FILES = ROOT / "Sources/Node/HTTP/Inspector"
 IMAGES = ROOT / "docs/images"
@@ -719,6 +721,13 @@ def timeline(world):
     page.run("document.querySelector(\"[data-key='dot \" + arguments[0] + \"'] .dot\").dispatchEvent(new MouseEvent('click', { bubbles: true }))", joined["transaction"])
     page.sees("Save ", "branch two", "Tim Line", within="[aria-label='The chosen save']")
     world.image("timeline", 1000)
+    # The picture is one stop of the Tab key; the arrows go along the saves.
+    page.run("document.querySelector('#saves a[tabindex=\"0\"]').focus()")
+    page.keys(Keys.ARROW_LEFT)
+    page.keys(Keys.ARROW_LEFT)
+    page.keys(Keys.ENTER)
+    page.sees("branch one", within="[aria-label='The chosen save']")
+    page.until("the focus is on the chosen save", lambda: page.run("return document.activeElement.getAttribute('aria-current')") == "true")
     page.sees("Conflicts over time", within="main")
     page.one("svg .bar")
     world.nodes[2].update(uri, {"phone": "one more"}, author="björn")
@@ -913,6 +922,28 @@ def restart(world):
     world.nodes.wait_connected()
     world.nodes.wait_equal()
     page.complaints()
+
+
+@scenario
+def odd_node(world):
+    """A node in trouble, with 29 peers, 92 entities and conflicts of a kind to come, is shown whole"""
+    page = world.page
+    port = free_ports(1)[0]
+    server = devserver.serve(port, "http://127.0.0.1:1", fakenode.Handler)
+    page.bases["odd"] = f"http://127.0.0.1:{port}"
+    try:
+        page.open("odd", "#/nodes")
+        page.sees("This node takes no saves now", "Held back", "orphaned", "Old data waits: Node 3 is behind.", "A copy of node 2", "Parked values", "A read takes long", "12,345 conflicts", within="main")
+        for place in ["#/nodes", "#/model", "#/conflicts", "#/conflicts?group=kind", "#/data/Loop", "#/timeline"] + [f"#/conflicts/Gone.p{n}.x" for n in range(9)]:
+            for width in (1280, 320):
+                page.size(width, 800)
+                page.open("odd", place)
+                assert "That did not work" not in page.text("h1"), f"{place}: {page.text('main')[:200]}"
+                assert not page.overflow(), f"{place} at {width}: {page.overflow()}"
+            problems = page.contrast() + page.accessible()
+            assert not problems, f"{place}: {problems[:4]}"
+    finally:
+        server.shutdown()
 
 
 @scenario

@@ -4,7 +4,7 @@ import { objectPath, post } from "./api.js";
 import { askAuthor, author } from "./decide.js";
 import { button, dialog, h, later, notice, table } from "./dom.js";
 import { labelsOf } from "./schema.js";
-import { authorText, brief, conflictPlace, count, dotText, isolated, millis, nodeMark, nodeOf, objectLink, objectOf, timeText, whole } from "./values.js";
+import { authorText, brief, conflictPlace, count, dotText, isolated, millis, nodeMark, nodeOf, objectLink, objectList, objectOf, timeText, whole } from "./values.js";
 
 const heads = ["Property", "Value", "Written by", "Before, and what it beat"];
 
@@ -28,7 +28,8 @@ export const blameTable = (view, schema, object, property) => later(async () => 
 	const labels = await labelsOf(told.map((one) => one.value), view.signal);
 	return table("Values and who wrote them", heads, told.map((one) => {
 			const type = schema.type(entity, one.property);
-			return [one.property === property ? h("strong", one.property) : one.property, whole(one.value, type, null, labels), one.write ? [byText(one.write), " ", dotText(one.write.dot)] : h("span.quiet", "nobody: it has its first value"), beside(one, type, labels)];
+			return [h(one.property === property ? "strong" : "span", one.property), whole(one.value, type, null, labels),
+				one.write ? [byText(one.write), " ", dotText(one.write.dot)] : h("span.quiet", "nobody: it has its first value"), beside(one, type, labels)];
 		}), "blame");
 });
 
@@ -63,6 +64,6 @@ async function undoSave(dot) {
 export const neighbours = (view, schema, object) => later(async () => {
 	const relationships = schema.relationships(object.entity).map((one) => [one, [object.values[one.name]].flat().filter(Boolean)]);
 	const labels = await labelsOf(relationships.flatMap(([, uris]) => uris.slice(0, 20)), view.signal);
-	return relationships.length > 0 && [h("h3", "Related objects"), h("dl.row", relationships.map(([one, uris]) => h("div", h("dt", `${one.name} (${one.toMany ? "many " : ""}${one.destination})`),
-		h("dd", uris.length ? h("ul.plain", uris.slice(0, 20).map((uri) => h("li", objectLink(uri, labels))), uris.length > 20 && h("li.quiet", `and ${uris.length - 20} more`)) : h("span.none", "none")))))];
+	return relationships.length > 0 && [h("h3", "Related objects"), h("dl.row", relationships.map(([one, uris]) =>
+		h("div", h("dt", `${one.name} (${one.toMany ? "many " : ""}${one.destination})`), h("dd", objectList(uris, 20, labels)))))];
 });

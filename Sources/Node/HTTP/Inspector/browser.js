@@ -1,7 +1,7 @@
 // The data browser: objects of an entity that match a predicate, page by page.
 
 import { commandOf } from "./decide.js";
-import { asCommand, button, choice, commandLine, field, h, headCell, keepFocus, notice, replace, table, tableRow } from "./dom.js";
+import { asCommand, button, choice, commandLine, field, h, headCell, keepFocus, notice, pager, replace, table, tableRow } from "./dom.js";
 import { labelsOf, loadModel } from "./schema.js";
 import { brief, count, dataPlace, isolated, millis, nodeMark, nodeOf, objectOf, objectPlace, shortID, timeText } from "./values.js";
 
@@ -70,12 +70,14 @@ export async function browser(view, entity) {
 				...columns().map((name) => [brief(object.values[name], schema.type(entity, name), labels), writer(object, name)])], { "data-row": object.id });
 		});
 		const last = offset + objects.length;
-		const turn = (from) => { view.setQuery({ from: from || null }); return read(); };
+		const turn = (step) => { view.setQuery({ from: Math.max(0, offset + step * pageSize) || null }); return read(); };
 		return [h("p.quiet", { role: "status" }, `${count(total, "object")}; ${offset + 1} to ${last} are shown.`),
-			table(`Objects of ${entity}`, heads.map((head, index) => headCell(index && sortable(head) ? button([head, mark(head)], () => sortBy(head), { class: "head", key: `sort ${head}` }) : head, { "aria-sort": sorted(head) })), rows, "data"),
-			(offset > 0 || last < total) && h("nav.pager", { label: "Pages" }, button("Back", () => turn(Math.max(0, offset - pageSize)), { disabled: offset === 0, key: "back" }), button("On", () => turn(offset + pageSize), { disabled: last >= total, key: "on" }))];
+			table(`Objects of ${entity}`, heads.map(headOf), rows, "data"),
+			(offset > 0 || last < total) && pager("Back", offset === 0, "", "On", last >= total, turn)];
 	}
 
+	const headOf = (name, index) => headCell(index && sortable(name) ? button([name, mark(name)], () => sortBy(name), { class: "head", key: `sort ${name}` }) : name,
+		{ "aria-sort": sorted(name) });
 	const sortable = (name) => !["binary", "reference"].includes(schema.type(entity, name));
 	const sorted = (name) => (value("sort") === name ? "ascending" : value("sort") === `-${name}` ? "descending" : null);
 	const mark = (name) => h("span", { "aria-hidden": "true" }, { ascending: " ▲", descending: " ▼" }[sorted(name)] ?? "");
@@ -100,7 +102,10 @@ export async function browser(view, entity) {
 	h("div.wide", field("Predicate", { name: "where", value: value("where"), "data-filter": "", key: "where", placeholder: label ? `${label} BEGINSWITH[c] 'a'` : "age > 30" })),
 	field("As it was at (empty: now)", { name: "at", value: value("at"), placeholder: "2026-01-31T12:00:00Z" }),
 	h("div", h("button.primary", { type: "submit" }, "Find")));
-	const toggle = (name, on, text) => h("label.field.inline", h("input", { type: "checkbox", checked: value(name) === on, key: name, on: { change: (event) => { view.setQuery({ [name]: event.target.checked ? on : null }); read(); } } }), h("span", text));
+	const toggle = (name, on, text) => h("label.field.inline", h("input", { type: "checkbox", checked: value(name) === on, key: name, on: { change: (event) => {
+		view.setQuery({ [name]: event.target.checked ? on : null });
+		read();
+	} } }), h("span", text));
 	const commandPlace = h("div");
 	const command = () => replace(commandPlace, commandLine(commandOf("fetch", entity, ...(value("where") ? ["--where", value("where")] : []), ...(value("sort") ? ["--sort", value("sort")] : []))));
 	command();

@@ -3,7 +3,7 @@
 import { encode, post } from "./api.js";
 import { undoButton } from "./blame.js";
 import { askAuthor, author, choosing, commandOf, resolve, undoAllButton } from "./decide.js";
-import { asCommand, button, choice, dialog, field, h, headCell, keepFocus, notice, replace, say, scroller, table, tableRow } from "./dom.js";
+import { asCommand, button, choice, dialog, field, h, headCell, keepFocus, notice, pager, replace, say, scroller, table, tableRow } from "./dom.js";
 import { labelsOf, loadModel } from "./schema.js";
 import { brief, conflictPlace, count, isolated, listed, millis, nodeMark, objectOf, shortID, timeText } from "./values.js";
 
@@ -72,7 +72,8 @@ function rowOf(state, conflict, labels) {
 }
 
 function matches(conflict, text, labels) {
-	const all = encode([conflict.property, conflict.short, conflict.policy, conflict.decision?.author, conflict.decision?.note, labels.get(conflict.object), conflict.sides.map((side) => [side.author, side.context, side.value])]).toLowerCase();
+	const { property, short, policy, decision, sides } = conflict;
+	const all = encode([property, short, policy, decision?.author, decision?.note, labels.get(conflict.object), sides.map((side) => [side.author, side.context, side.value])]).toLowerCase();
 	return text.toLowerCase().split(/\s+/).every((word) => all.includes(word));
 }
 
@@ -154,8 +155,7 @@ export async function conflictList(view) {
 			draw();
 			scrollTo(0, 0);
 		};
-		return h("nav.pager", { label: "Pages" }, button("Newer", () => turn(-1), { disabled: isFirst, key: "newer" }),
-			h("span", `Page ${isSearch() ? state.window / pageSize + 1 : state.start.length}`), button("Older", () => turn(1), { disabled: isLast, key: "older" }));
+		return pager("Newer", isFirst, `Page ${isSearch() ? state.window / pageSize + 1 : state.start.length}`, "Older", isLast, turn);
 	}
 
 	state.drawMarked = () => {
@@ -209,9 +209,8 @@ export async function conflictList(view) {
 		try {
 			const would = await post("/v1/conflicts/resolution", { ...body, dryRun: true });
 			const labels = await labelsOf(would.conflicts.map((one) => one.object));
-			const sure = await dialog(`${count(would.count, "conflict")} would be decided`, [
-				scroller("div.window", "What would be written", h("ul", would.conflicts.slice(0, 100).map((one) => h("li", labels.get(one.object) ? isolated(labels.get(one.object)) : h("code", one.id), " ", one.property, " gets ", one.deleted ? "deleted" : brief(one.value, state.schema.type(entity, one.property))))))],
-			would.count ? "Decide them" : null);
+			const line = (one) => h("li", isolated(labels.get(one.object) ?? one.id), " ", one.property, " gets ", one.deleted ? "deleted" : brief(one.value, state.schema.type(entity, one.property)));
+			const sure = await dialog(`${count(would.count, "conflict")} would be decided`, scroller("div.window", "What would be written", h("ul", would.conflicts.slice(0, 100).map(line))), would.count ? "Decide them" : null);
 			if (!sure || !would.count) return;
 			const answer = await post("/v1/conflicts/resolution", { ...body, dryRun: false });
 			notice("good", `Decided ${count(answer.count, "conflict")} in one save.`, answer.transaction && undoButton(answer.transaction));

@@ -118,6 +118,10 @@ export function tableRow(heads, cells, properties = {}) {
 		h("td", { role: "cell", "data-head": typeof heads[index] === "string" ? heads[index] : "" }, h("div", cell))));
 }
 
+/** Buttons for the page before and the next one. */
+export const pager = (before, isFirst, text, next, isLast, turn) => h("nav.pager", { label: "Pages" },
+	button(before, () => turn(-1), { disabled: isFirst, key: before }), h("span", text), button(next, () => turn(1), { disabled: isLast, key: next }));
+
 /** A section with its heading. */
 export const part = (title, ...children) => h("section", h("h2", title), children);
 
@@ -204,8 +208,17 @@ export function dialog(title, body, accept, className = "") {
 	});
 }
 
+// A click that begins on one element and ends on its successor is none. So elements wait while a button is held down.
+let isPressed = false;
+addEventListener("pointerdown", () => { isPressed = true; }, true);
+for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => { isPressed = false; }, true);
+
 /** Runs something that makes elements anew, and gives the focus back to the one with the same `data-key`. */
 export function keepFocus(root, work) {
+	if (isPressed) {
+		setTimeout(keepFocus, 60, root, work);
+		return;
+	}
 	const active = document.activeElement;
 	const key = root.contains(active) ? active.getAttribute("data-key") : null;
 	const place = [active?.selectionStart, active?.selectionEnd];

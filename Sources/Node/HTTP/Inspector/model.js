@@ -28,8 +28,10 @@ function propertyRows(entity) {
 	const told = (...rules) => rules.filter(Boolean).join("; ");
 	const policy = (one) => one.mergePolicy ?? entity.mergePolicy ?? (entity.parent ? "its parent's" : "error");
 	return [[name, "", "entity", policy({}), told(entity.parent && `inherits from ${entity.parent}`, ...(entity.uniquenessConstraints ?? []).map((one) => `unique ${one.join(", ")}`))],
-		...(entity.attributes ?? []).map((one) => [entity.name, one.name, one.type, policy(one), told(one.optional === false && "mandatory", one.derivation && `derived: ${one.derivation}`, one.validation && encode(one.validation))]),
-		...(entity.relationships ?? []).map((one) => [entity.name, one.name, `${one.toMany ? "many" : "one"} ${one.destination}`, policy(one), told(one.inverse && `back by ${one.inverse}`, `on delete ${one.deleteRule ?? "nullify"}`)])];
+		...(entity.attributes ?? []).map((one) => [entity.name, one.name, one.type, policy(one),
+			told(one.optional === false && "mandatory", one.derivation && `derived: ${one.derivation}`, one.validation && encode(one.validation))]),
+		...(entity.relationships ?? []).map((one) => [entity.name, one.name, `${one.toMany ? "many" : "one"} ${one.destination}`, policy(one),
+			told(one.inverse && `back by ${one.inverse}`, `on delete ${one.deleteRule ?? "nullify"}`)])];
 }
 
 // Each relationship once, with its inverse.

@@ -19,7 +19,8 @@ export async function nodesPage(view) {
 			status.savesRefused && h("p.bad-text", { role: "alert" }, `This node takes no saves now: ${status.savesRefused.message}`),
 			h("div.grid",
 				h("div.panel", h("h2", "Map"), map(status, stable),
-					h("p.legend", h("span", "━ link is up"), h("span", "╍ cut"), h("span", "┈ not visible from here"), h("span", "The ring shows how much of all known saves a node has. The page sees only the links of the node that it asks. The tables say the same."))),
+					h("p.legend", h("span", "━ link is up"), h("span", "╍ cut"), h("span", "┈ not visible from here"),
+						h("span", "The ring shows how much of all known saves a node has. The page sees only the links of the node that it asks. The tables say the same."))),
 				h("div.panel", h("h2", "Needs attention"), attention(stable), h("h2", "Links and lag"), peersTable(stable))),
 			part("What each has seen", seenTable()),
 			part(`This node: ${status.node}`, ownTable())));
@@ -134,6 +135,7 @@ function nodePicture(one, known, stable) {
 		s("circle.plate", { cx: one.x, cy: one.y, r: 36 }), s("circle.ring", { cx: one.x, cy: one.y, r: 33 }),
 		s("circle.ring.part", { cx: one.x, cy: one.y, r: 33, "stroke-dasharray": `${round * part} ${round}`, transform: `rotate(-90 ${one.x} ${one.y})` }),
 		s("circle.dot", { node: one.node, cx: one.x, cy: one.y, r: 25 }), s("text.in.big", { x: one.x, y: one.y + 6 }, String(one.node)),
-		s("rect.plate", { x: one.x - 44, y: one.y + 42, width: 88, height: 18, rx: 4 }), s("text.middle.strong", { x: one.x, y: one.y + 56 }, one.isOwn ? "this node" : one.connected ? "connected" : heard === undefined || heard === null ? "never heard" : `silent for ${duration(heard)}`),
+		s("rect.plate", { x: one.x - 44, y: one.y + 42, width: 88, height: 18, rx: 4 }), s("text.middle.strong", { x: one.x, y: one.y + 56 }, 
+			one.isOwn ? "this node" : one.connected ? "connected" : typeof heard === "number" ? `silent for ${duration(heard)}` : "never heard"),
 		s("rect.plate", { x: one.x - 62, y: one.y - 57, width: 124, height: 17, rx: 4 }), s("text.small.middle", { x: one.x, y: one.y - 44 }, `has ${has} of ${known} saves`));
 }

@@ -126,7 +126,8 @@ export async function conflictPage(view, id) {
 	}
 
 	function baseCard(labels) {
-		return h("article.card.base", { label: "Before" }, h("h3", "Before"), h("p.meta", "What all had seen ", dotText(conflict.base.dot)), h("div.body", whole(conflict.base.value, typeOf(conflict.property), null, labels)));
+		return h("article.card.base", { label: "Before" }, h("h3", "Before"), h("p.meta", "What all had seen ", dotText(conflict.base.dot)),
+			h("div.body", whole(conflict.base.value, typeOf(conflict.property), null, labels)));
 	}
 
 	function sideCard(side, index, isOpen, labels) {
@@ -136,7 +137,8 @@ export async function conflictPage(view, id) {
 			h("h3", h("span.number", index + 1), authorText(side.author), " ", nodeMark(side.node), side.visible && h("span.tag", isShown ? "shown now" : "was shown")),
 			h("p.meta", timeText(millis(side.timestamp)), side.context && [" · ", isolated(side.context)], " · ", dotText(side.dot)),
 			h("div.body", sideBody(side, labels)),
-			isOpen && h("div.foot", button([keepText(side), " ", h("kbd", { "aria-hidden": "true" }, index + 1)], () => keep(side, index), { class: "primary keep", key: `keep ${index + 1}`, "aria-keyshortcuts": String(index + 1), label: `${keepText(side)}: side ${index + 1}` }),
+			isOpen && h("div.foot", button([keepText(side), " ", h("kbd", { "aria-hidden": "true" }, index + 1)], () => keep(side, index),
+				{ class: "primary keep", key: `keep ${index + 1}`, "aria-keyshortcuts": String(index + 1), label: `${keepText(side)}: side ${index + 1}` }),
 				asCommand(resolveCommand(conflict, how))));
 	}
 
@@ -289,7 +291,9 @@ export async function conflictPage(view, id) {
 		const property = conflict.property;
 		const toMany = schema.relationships(conflict.entity).some((one) => one.name === property && one.toMany);
 		return part("What readers see now",
-			!object ? h("p", "The object is deleted.") : property && property in object.values && !toMany ? h("div.card", whole(object.values[property], typeOf(property), null, labels)) : h("p", "The object exists: ", objectLink(object.id, labels), "."),
+			!object ? h("p", "The object is deleted.")
+				: property && property in object.values && !toMany ? h("div.card", whole(object.values[property], typeOf(property), null, labels))
+					: h("p", "The object exists: ", objectLink(object.id, labels)),
 			h("p", h("strong", "Why: "), conflict.reason?.text ?? "No reason is known."),
 			conflict.violation && h("p.bad-text", `The shown object breaks a rule of the model: ${conflict.violation}.`));
 	}

@@ -2,7 +2,7 @@
 
 import { byText, changeText, undoButton } from "./blame.js";
 import { newest } from "./conflicts.js";
-import { asTable, button, choice, field, h, keepFocus, notice, part, replace, s, scroller, table } from "./dom.js";
+import { asTable, choice, field, h, keepFocus, notice, pager, part, replace, s, scroller, table } from "./dom.js";
 import { lanes } from "./lanes.js";
 import { withOrder } from "./object.js";
 import { labelsOf, loadModel } from "./schema.js";
@@ -79,10 +79,11 @@ export async function timelinePage(view) {
 		const from = old && old.scrollLeft + old.clientWidth < old.scrollWidth - 40 ? old.scrollLeft : null;
 		const to = (save) => `#/timeline?${new URLSearchParams({ ...Object.fromEntries(view.query), save: save.dot })}`;
 		keepFocus(picture, () => replace(picture,
-			saves.length ? h("div.picture", { id: "saves" }, lanes(saves, { name: "Saves over time", selected: saves.some((one) => one.dot === selected) ? selected : saves.at(-1).dot, place: to, now: now() })) : h("p.empty", "No save matches."),
+			saves.length ? h("div.picture", { id: "saves" }, lanes(saves, {
+				name: "Saves over time", selected: saves.some((one) => one.dot === selected) ? selected : saves.at(-1).dot, place: to, now: now(),
+			})) : h("p.empty", "No save matches."),
 			h("p.legend", h("span", "● a save"), h("span", "○ made apart from another node"), h("span", "■ what a node has now"), h("span", "A line leads to a save from what its writer had seen.")),
-			h("nav.pager", { label: "Pages" }, button("Older", () => turn(millis(saves[0].timestamp)), { disabled: !hasOlder || !saves.length, key: "older" }),
-				h("span", count(saves.length, "save")), button("Newer", () => turn(null), { disabled: ends.length === 1, key: "newer" })),
+			pager("Older", !hasOlder, count(saves.length, "save"), "Newer", ends.length === 1, turn),
 			asTable("As a table", table("Saves, newest first", ["When", "Node", "Who", "Changes", "Follows"], [...saves].reverse().map((one) => [
 				h("a", { href: to(one) }, timeText(millis(one.timestamp))), nodeMark(one.node), authorText(one.author), changesText(one), [one.after.map((dot) => [dotText(dot), " "]), one.apart && h("span.tag", "apart")]])))));
 		const place = picture.querySelector("#saves");
@@ -99,9 +100,9 @@ export async function timelinePage(view) {
 		return Object.entries(tally).map(([key, number]) => `${number} ${key}`).join(", ");
 	};
 
-	async function turn(end) {
-		if (end === null) ends.pop();
-		else ends.push(end);
+	async function turn(step) {
+		if (step > 0) ends.pop();
+		else ends.push(millis(saves[0].timestamp));
 		await read();
 		draw();
 	}
@@ -113,7 +114,8 @@ export async function timelinePage(view) {
 		const labels = await labelsOf(few.map((one) => one.object), view.signal);
 		return replace(chosen, h("div.panel", h("h2", "Save ", dotText(save.dot)),
 			h("p", byText(save)),
-			table("What it changed", ["Object", "What", "Values"], few.map((change) => [objectLink(change.object, labels), change.kind, changeText(change, (name) => schema.type(objectOf(change.object)?.entity, name), labels)])),
+			table("What it changed", ["Object", "What", "Values"], few.map((change) => [
+				objectLink(change.object, labels), change.kind, changeText(change, (name) => schema.type(objectOf(change.object)?.entity, name), labels)])),
 			save.changes.length > few.length && h("p.quiet", `and ${count(save.changes.length - few.length, "more change")}`),
 			h("p.actions", undoButton(save.dot))));
 	}
@@ -184,5 +186,6 @@ function bars(conflicts) {
 		}));
 	return [scroller("div.picture", "Conflicts over time", svg),
 		h("p.legend", h("span", h("span.swatch.waits"), " wait for a decision"), h("span", h("span.swatch"), " settled or decided"), h("span", `A bar is ${duration(unit)}.`)),
-		asTable("As a table", table("Conflicts over time", ["From", "Waiting", "Settled or decided"], tally.map(([one, two], index) => [label(index), String(one), String(two)]).filter(([, one, two]) => one !== "0" || two !== "0")))];
+		asTable("As a table", table("Conflicts over time", ["From", "Waiting", "Settled or decided"], 
+			tally.map(([one, two], index) => one + two > 0 && [label(index), String(one), String(two)]).filter(Boolean)))];
 }

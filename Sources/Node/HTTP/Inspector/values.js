@@ -106,11 +106,19 @@ export function brief(value, type, labels) {
 	if (value === null || value === undefined) return h("span.none", "no value");
 	if (type === "binary" && typeof value === "string") return h("span.quiet", `${size(Math.floor(value.replace(/=+$/, "").length * 0.75))} of binary`);
 	if (Array.isArray(value)) return h("span", count(value.length, "object"));
-	if (typeof value === "object") return h("span.quiet", shorten(Object.entries(value).filter(([, one]) => one !== null).map(([key, one]) => `${key}: ${typeof one === "object" ? "…" : String(one)}`).join(", "), 80));
+	if (typeof value === "object") {
+		const told = Object.entries(value).filter(([, one]) => one !== null).map(([key, one]) => `${key}: ${typeof one === "object" ? "…" : one}`);
+		return h("span.quiet", shorten(told.join(", "), 80));
+	}
 	if (objectOf(value)) return objectLink(value, labels);
 	if (value === "") return h("span.none", "empty text");
 	return h("bdi.value", shorten(String(value).replace(/\n/g, "↵"), 80));
 }
+
+/** Links to the first of some objects. */
+export const objectList = (uris, most, labels) => (uris.length
+	? h("ul.plain", uris.slice(0, most).map((one) => h("li", objectLink(one, labels))), uris.length > most && h("li.quiet", `and ${uris.length - most} more`))
+	: h("span.none", "none"));
 
 /**
  * A whole value, with its differences from another one marked.
@@ -120,25 +128,22 @@ export function brief(value, type, labels) {
 export function whole(value, type, other, labels) {
 	if (value === null || value === undefined) return h("span.none", "no value");
 	if (type === "binary" && typeof value === "string") return binary(bytesOf(value), typeof other?.value === "string" ? bytesOf(other.value) : null);
-	if (Array.isArray(value)) return value.length ? h("ul.plain", value.slice(0, 50).map((one) => h("li", objectLink(one, labels))), value.length > 50 && h("li.quiet", `and ${value.length - 50} more`)) : h("span.none", "none");
+	if (Array.isArray(value)) return objectList(value, 50, labels);
 	if (typeof value === "object") return h("pre.value", encode(value));
 	if (objectOf(value)) return objectLink(value, labels);
 	const text = String(value);
 	if (text === "") return h("span.none", "empty text");
 	const before = other && other.value !== null && other.value !== undefined && typeof other.value !== "object" ? String(other.value) : null;
-	if (text.length > veryLong) return cutText(text, before);
-	const shown = h(`div.value${text.length > long ? ".long" : ""}`, { dir: "auto" }, before === null || before === text ? text : marked(before, text));
-	return text.length > long ? h("div", h("p.quiet", count(text.length, "character")), scroller("div.window", "The whole text", shown)) : shown;
-}
-
-// Of a text too long to show, the part where it first differs.
-function cutText(text, before) {
-	let at = 0;
-	while (before !== null && at < text.length && text[at] === before[at]) at += 1;
-	const start = before === null ? 0 : Math.max(0, at - 200);
-	const part = text.slice(start, start + 4000);
-	return h("div", h("p.quiet", `${count(text.length, "character")}; characters ${start + 1} to ${start + part.length} are shown${before === null ? "" : ", where it first differs"}.`),
-		scroller("div.window", "A part of the text", h("div.value.long", { dir: "auto" }, before === null ? part : marked(before.slice(start, start + 4000), part))));
+	if (text.length > veryLong) {
+		// The part where it first differs.
+		let at = 0;
+		while (before !== null && at < text.length && text[at] === before[at]) at += 1;
+		const start = before === null ? 0 : Math.max(0, at - 200);
+		const part = text.slice(start, start + 4000);
+		return [h("p.quiet", `Of ${count(text.length, "character")}, those from ${start + 1} on:`), whole(part, type, before === null ? null : { value: before.slice(start, start + 4000) })];
+	}
+	const shown = h("div.value", { dir: "auto" }, before === null || before === text ? text : marked(before, text));
+	return text.length > long ? [h("p.quiet", count(text.length, "character")), scroller("div.window", "The text", shown)] : shown;
 }
 
 // Bytes in rows of 16 from where they first differ; those that differ are marked.
