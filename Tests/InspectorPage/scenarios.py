@@ -933,7 +933,7 @@ def odd_node(world):
     page.bases["odd"] = f"http://127.0.0.1:{port}"
     try:
         page.open("odd", "#/nodes")
-        page.sees("This node takes no saves now", "Held back", "orphaned", "Old data waits: Node 3 is behind.", "A copy of node 2", "Parked values", "A read takes long", "12,345 conflicts", within="main")
+        page.sees("This node takes no saves", "Held back", "orphaned", "Old data waits: Node 3 is behind.", "A copy of node 2", "Parked values", "A read takes long", "12,345 conflicts", within="main")
         for place in ["#/nodes", "#/model", "#/conflicts", "#/conflicts?group=kind", "#/data/Loop", "#/timeline"] + [f"#/conflicts/Gone.p{n}.x" for n in range(9)]:
             for width in (1280, 320):
                 page.size(width, 800)

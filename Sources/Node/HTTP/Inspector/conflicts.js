@@ -202,7 +202,7 @@ export async function conflictList(view) {
 		}
 		const filter = { entity, state: stateOf(), kind: value("kind") || undefined };
 		const form = await policyDialog(`Decide all conflicts of ${entity} by a policy`, [
-			h("p", "The node decides all of this entity and kind that are in this state, in one save. First it shows what it would write. The filter by text is not used."),
+			h("p", "In one save the node decides all of this entity, kind and state. First it shows what it would write. The filter by text is not used."),
 			field("Only of objects that match this predicate", { name: "where", placeholder: "name BEGINSWITH 'A'" })], null, "Show what it would do");
 		if (!form || !(await askAuthor())) return;
 		const body = { ...filter, where: form.elements.where.value.trim() || undefined, policy: form.elements.policy.value, note: form.elements.note.value.trim() || undefined, author: author(), context: "inspector" };

@@ -16,7 +16,7 @@ const mostBoxes = 120;
 export async function modelPage(view) {
 	const schema = await loadModel(true);
 	const links = pairs(schema);
-	view.page("Model", h("p.lead", `${schema.entities.length} entities. An entity's policy stands beside its name, and a property's own policy beside the property. Policies decide what readers see of values that were written apart.`),
+	view.page("Model", h("p.lead", `${schema.entities.length} entities. Policies stand beside the names. They decide what readers see of values that were written apart.`),
 		scroller("div.picture", "The model as a picture; scroll to see all", picture(schema, links)),
 		h("p.legend", h("span", "◆ part of a unique key"), h("span", "* mandatory"), h("span", "1 to-one, n to-many"), h("span", "┄▷ inherits from")),
 		asTable("As a table", table("Entities and their properties", ["Entity", "Property", "Type", "Policy", "Rules"], schema.entities.flatMap(propertyRows))),

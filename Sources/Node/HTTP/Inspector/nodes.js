@@ -16,11 +16,11 @@ export async function nodesPage(view) {
 	function draw() {
 		const stable = new Map((status.stability?.members ?? []).map((one) => [one.node, one]));
 		keepFocus(place, () => replace(place,
-			status.savesRefused && h("p.bad-text", { role: "alert" }, `This node takes no saves now: ${status.savesRefused.message}`),
+			status.savesRefused && h("p.bad-text", { role: "alert" }, `This node takes no saves: ${status.savesRefused.message}`),
 			h("div.grid",
 				h("div.panel", h("h2", "Map"), map(status, stable),
 					h("p.legend", h("span", "━ link is up"), h("span", "╍ cut"), h("span", "┈ not visible from here"),
-						h("span", "The ring shows how much of all known saves a node has. The page sees only the links of the node that it asks. The tables say the same."))),
+						h("span", "The ring shows how much of all known saves a node has. The page sees the links of this node only. The tables say the same."))),
 				h("div.panel", h("h2", "Needs attention"), attention(stable), h("h2", "Links and lag"), peersTable(stable))),
 			part("What each has seen", seenTable()),
 			part(`This node: ${status.node}`, ownTable())));
@@ -29,7 +29,7 @@ export async function nodesPage(view) {
 	function attention(stable) {
 		const items = [];
 		for (const peer of status.peers) {
-			if (!peer.connected) items.push([nodeMark(peer.node), " is not connected. ", peer.lag > 0 ? `It lacks ${count(peer.lag, "save")} of ours, as far as we know. ` : "", "Both go on saving, and may make conflicts."]);
+			if (!peer.connected) items.push([nodeMark(peer.node), " is not connected. ", peer.lag > 0 ? `It lacks ${count(peer.lag, "save")} of ours. ` : "", "Both go on saving, and may make conflicts."]);
 			if (peer.refusal) items.push([nodeMark(peer.node), ` refuses this node: ${typeof peer.refusal === "string" ? peer.refusal : JSON.stringify(peer.refusal)}`]);
 		}
 		for (const one of status.held ?? []) items.push(["Held back: ", dotText(one.transaction), ` – ${one.reason}`]);
@@ -95,7 +95,8 @@ export async function nodesPage(view) {
 function map(status, stable) {
 	const peers = status.peers.slice(0, 40);
 	const all = [{ node: status.node, vector: status.vector, connected: true, isOwn: true }, ...peers];
-	const radius = all.length > 8 ? 150 + (all.length - 8) * 14 : 140;
+	const isCrowded = all.length > 8;
+	const radius = isCrowded ? 30 + all.length * 14 : 140;
 	const middle = radius + 70;
 	const total = {};
 	for (const one of all) for (const [actor, sequence] of Object.entries(one.vector ?? {})) total[actor] = Math.max(total[actor] ?? 0, Number(sequence));
@@ -110,14 +111,14 @@ function map(status, stable) {
 	const cut = others.filter((one) => !one.connected).map((one) => one.node);
 	const name = `Node ${own.node} and ${count(others.length, "other node")}. ${cut.length ? `Cut off: ${listed(cut.map((one) => `node ${one}`))}.` : "All links are up."}`;
 	return h("div.picture", s("svg.map", { viewBox: `0 0 ${wide} ${tall}`, width: wide, height: tall, role: "img", label: name },
-		others.flatMap((one, index) => others.slice(index + 1).map((other) => s("line.link.unknown", { x1: one.x, y1: one.y, x2: other.x, y2: other.y }))),
-		others.map((one) => linkMark(own, one)), places.map((one) => nodePicture(one, known, stable))));
+		!isCrowded && others.flatMap((one, index) => others.slice(index + 1).map((other) => s("line.link.unknown", { x1: one.x, y1: one.y, x2: other.x, y2: other.y }))),
+		others.map((one) => linkMark(own, one, isCrowded ? 0.7 : 0.5)), places.map((one) => nodePicture(one, known, stable, isCrowded))));
 }
 
 const sum = (vector) => Object.values(vector ?? {}).reduce((all, one) => all + Number(one), 0);
 
-function linkMark(own, one) {
-	const [x, y] = [(own.x + one.x) / 2, (own.y + one.y) / 2];
+function linkMark(own, one, part) {
+	const [x, y] = [own.x + (one.x - own.x) * part, own.y + (one.y - own.y) * part];
 	const lag = Number(one.lag ?? 0);
 	const missing = Number(one.missingHere ?? 0);
 	const text = [one.connected ? (lag || missing ? "" : "up to date") : "cut", lag > 0 && `it lacks ${lag}`, missing > 0 && `we lack ${missing}`].filter(Boolean).join(", ");
@@ -126,7 +127,7 @@ function linkMark(own, one) {
 		s(`text.middle${one.connected ? "" : ".warn"}`, { x, y: y + 4 }, text)];
 }
 
-function nodePicture(one, known, stable) {
+function nodePicture(one, known, stable, isCrowded) {
 	const round = 2 * Math.PI * 33;
 	const has = sum(one.vector);
 	const part = known ? has / known : 1;
@@ -137,5 +138,5 @@ function nodePicture(one, known, stable) {
 		s("circle.dot", { node: one.node, cx: one.x, cy: one.y, r: 25 }), s("text.in.big", { x: one.x, y: one.y + 6 }, String(one.node)),
 		s("rect.plate", { x: one.x - 44, y: one.y + 42, width: 88, height: 18, rx: 4 }), s("text.middle.strong", { x: one.x, y: one.y + 56 }, 
 			one.isOwn ? "this node" : one.connected ? "connected" : typeof heard === "number" ? `silent for ${duration(heard)}` : "never heard"),
-		s("rect.plate", { x: one.x - 62, y: one.y - 57, width: 124, height: 17, rx: 4 }), s("text.small.middle", { x: one.x, y: one.y - 44 }, `has ${has} of ${known} saves`));
+		!isCrowded && s("rect.plate", { x: one.x - 62, y: one.y - 57, width: 124, height: 17, rx: 4 }), !isCrowded && s("text.small.middle", { x: one.x, y: one.y - 44 }, `has ${has} of ${known} saves`));
 }

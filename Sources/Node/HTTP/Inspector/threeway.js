@@ -282,7 +282,7 @@ export async function conflictPage(view, id) {
 
 	function deleteWay(object) {
 		if (!object || ["delete", "count", "link"].includes(conflict.kind)) return null;
-		return way("Delete the object", h("p", "The whole object goes, with everything that it holds."), button("Delete the object…", async () => {
+		return way("Delete the object", h("p", "It goes with everything that it holds."), button("Delete the object…", async () => {
 			if (await dialog("Delete the object?", h("p", "The whole object goes at every node. You can undo it."), "Delete it")) decide({ delete: true }, "Decided: the object is deleted.");
 		}, { class: "danger" }), asCommand(resolveCommand(conflict, { delete: true })));
 	}
@@ -295,7 +295,7 @@ export async function conflictPage(view, id) {
 				: property && property in object.values && !toMany ? h("div.card", whole(object.values[property], typeOf(property), null, labels))
 					: h("p", "The object exists: ", objectLink(object.id, labels)),
 			h("p", h("strong", "Why: "), conflict.reason?.text ?? "No reason is known."),
-			conflict.violation && h("p.bad-text", `The shown object breaks a rule of the model: ${conflict.violation}.`));
+			conflict.violation && h("p.bad-text", `The object breaks a rule of the model: ${conflict.violation}.`));
 	}
 
 	function objectBox(object, labels) {
