@@ -23,7 +23,7 @@ RELEASE = $(SWIFT) build -c release --static-swift-stdlib
 
 .PHONY: all dependencies build release laboratory test slow simulate soak mutants misuse fuzz fuzz-soak \
 	thread-sanitizer demo benchmark \
-	benchmark-peers deploy-check lint format verify clean
+	benchmark-peers deploy-check inspector-check lint format verify clean
 
 all: build
 
@@ -124,6 +124,12 @@ benchmark-peers: dependencies
 deploy-check:
 	@sh deploy/check
 
+# The inspector's page in headless Chromium, on three nodes. Says why where a browser cannot be had.
+inspector-check:
+	@if command -v python3 >/dev/null; then \
+		TRIBUTARY="$${TRIBUTARY:-$$($(SWIFT) build --show-bin-path)/tributary}" python3 Tests/InspectorPage/run.py; \
+	else echo "skipped: the inspector's page was not tested, because python3 is missing"; fi
+
 lint:
 	$(SWIFT) format lint --strict --recursive --parallel $(FORMATTED)
 
@@ -131,7 +137,7 @@ format:
 	$(SWIFT) format --in-place --recursive --parallel $(FORMATTED)
 
 # Before an issue is done.
-verify: lint test slow misuse deploy-check
+verify: lint test slow misuse deploy-check inspector-check
 	$(MAKE) mutants MUTANTS="$(MUTANT_SAMPLE)"
 
 clean:
