@@ -21,7 +21,10 @@ MUTANT_SAMPLE = dot-reused save-not-synced tie-by-arrival dangling-shown join-ke
 # everything again.
 RELEASE = $(SWIFT) build -c release --static-swift-stdlib
 
-.PHONY: all dependencies build release laboratory test slow simulate soak mutants misuse fuzz fuzz-soak \
+# Where `make install` puts the program, its man pages and its completions. DESTDIR goes before it.
+PREFIX ?= /usr/local
+
+.PHONY: all dependencies build release install laboratory test slow simulate soak mutants misuse fuzz fuzz-soak \
 	thread-sanitizer demo benchmark \
 	benchmark-peers deploy-check inspector-check lint format verify clean
 
@@ -37,6 +40,21 @@ build: dependencies
 release: dependencies
 	@echo "Building for release (the first time takes some minutes: all packages are built)..."
 	$(RELEASE) --product tributary
+
+# Of a release build that is there, or is made now; completions where the shells of most systems look for them.
+install: release
+	@set -e; built=$$($(RELEASE) --show-bin-path); made=$$(mktemp -d); trap 'rm -rf "$$made"' EXIT; \
+	install -D -m 0755 "$$built/tributary" "$(DESTDIR)$(PREFIX)/bin/tributary"; \
+	"$$built/tributary" manual "$$made"; \
+	install -d "$(DESTDIR)$(PREFIX)/share/man/man1"; \
+	install -m 0644 "$$made"/man1/* "$(DESTDIR)$(PREFIX)/share/man/man1"; \
+	install -D -m 0644 "$$made/completions/tributary" \
+		"$(DESTDIR)$(PREFIX)/share/bash-completion/completions/tributary"; \
+	install -D -m 0644 "$$made/completions/_tributary" \
+		"$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_tributary"; \
+	install -D -m 0644 "$$made/completions/tributary.fish" \
+		"$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/tributary.fish"
+	@echo "Installed below $(DESTDIR)$(PREFIX)."
 
 # The laboratory: the simulator and the demo. Nothing of it is in the program.
 laboratory: dependencies

@@ -46,6 +46,9 @@ let package = Package(
 
         // Layer 1: the protocol, a pure state machine; and the store with its contexts.
         .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
+        // The inspector's page: its files are embedded when page.c is compiled.
+        .target(
+            name: "CInspectorPage", exclude: ["page"]),
         .target(name: "Replication", dependencies: ["Merge"], swiftSettings: settings),
         .target(
             name: "Coordinator",
@@ -67,7 +70,7 @@ let package = Package(
         .target(
             name: "Node",
             dependencies: [
-                "Merge", "Replication", "Coordinator", "NodeCore", "CZeroMQ",
+                "Merge", "Replication", "Coordinator", "NodeCore", "CZeroMQ", "CInspectorPage",
                 .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),

@@ -8,11 +8,22 @@ package struct Table {
         /// What is shown where the column has no room for the text; nil where the text is cut.
         package let short: String?
         package let colour: Colour?
+        /// The parts of the text, which are shortened one by one; empty of a text that is one.
+        private let parts: [String]
+
+        /// A text of several parts, with a bar between them.
+        package init(parts: [String]) {
+            self.parts = parts.map(DisplayText.line)
+            text = self.parts.joined(separator: " | ")
+            short = nil
+            colour = nil
+        }
 
         package init(_ text: String, _ colour: Colour? = nil, short: String? = nil) {
             self.text = DisplayText.line(text)
             self.short = short.map(DisplayText.line)
             self.colour = colour
+            parts = []
         }
 
         package init(stringLiteral text: String) { self.init(text) }
@@ -20,6 +31,10 @@ package struct Table {
         /// The text, as far as so many columns have room for it.
         fileprivate func fitted(to width: Int, isCutInside: Bool) -> String {
             if DisplayText.width(text) <= width { return text }
+            let share = parts.isEmpty ? 0 : (width - 3 * (parts.count - 1)) / parts.count
+            if share >= 4 {
+                return parts.map { DisplayText.shorten($0, to: share) }.joined(separator: " | ")
+            }
             let rest = short.map { DisplayText.width($0) <= width ? $0 : text } ?? text
             return isCutInside
                 ? DisplayText.shorten(rest, to: width) : DisplayText.cut(rest, to: width)
@@ -116,11 +131,18 @@ package struct Table {
                 return columns[place].isNumeric ? fill + painted : painted + fill
             }
             lines.append(Self.joined(cells))
-            let below = layout.below.map { row[$0].short ?? row[$0].text }.filter { !$0.isEmpty }
+            var room = max(1, terminal.width - 3)
+            var below: [String] = []
+            for place in layout.below where room > 0 && !row[place].text.isEmpty {
+                let text =
+                    row[place].short
+                    ?? row[place].fitted(to: room, isCutInside: columns[place].fit == .middle)
+                below.append(text)
+                room -= DisplayText.width(text) + 2
+            }
             if !below.isEmpty {
                 lines.append(
-                    "   " + DisplayText.shorten(
-                        below.joined(separator: "  "), to: max(1, terminal.width - 3)))
+                    DisplayText.cut("   " + below.joined(separator: "  "), to: terminal.width))
             }
         }
         return lines.map { terminal.asShown($0) }

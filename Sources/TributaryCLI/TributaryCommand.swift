@@ -27,11 +27,13 @@ struct TributaryCommand: AsyncParsableCommand {
             UpdateCommand.self, DeleteCommand.self,
             ImportCommand.self, ExportCommand.self, StatusCommand.self, HistoryCommand.self,
             BlameCommand.self, LogCommand.self, DiffCommand.self, UndoCommand.self,
+            PolicyCommand.self,
             ConsumersCommand.self, GenerationsCommand.self, ConflictsCommand.self,
             OrphansCommand.self, VerifyCommand.self,
             ModelCommand.self, SQLCommand.self, AdviseCommand.self, BackupCommand.self,
             RestoreCommand.self,
             RebuildCommand.self, KeygenCommand.self, KeysCommand.self, MemberCommand.self,
+            ManualCommand.self,
         ])
 
     static func main() async {

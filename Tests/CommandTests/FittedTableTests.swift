@@ -130,4 +130,25 @@ struct FittedTableTests {
             rows.map(\.drawing) == ["*", "*", "|\\", "| *", "* |", "|/", "*"])
         #expect(rows.compactMap(\.commit) == [4, 3, 2, 1, 0])
     }
+
+    @Test("There is a man page for each command that is shown, and completions for three shells")
+    func manual() {
+        let pages = ManualPage.all()
+        let names = pages.map(\.name)
+        for name in ["tributary.1", "tributary-conflicts-resolve.1", "tributary-blame.1"] {
+            #expect(names.contains(name))
+        }
+        #expect(!names.contains("tributary-manual.1"))
+        for (name, text) in pages {
+            #expect(text.hasPrefix(".TH ") && text.contains(".SH NAME"), "\(name)")
+            // A line of text that begins with a dot would be an instruction.
+            let known = [".TH", ".SH", ".PP", ".nf", ".fi"]
+            for line in text.split(separator: "\n") where line.hasPrefix(".") {
+                #expect(known.contains { line.hasPrefix($0) }, "\(name): \(line)")
+            }
+        }
+        let completions = ManualCommand.completions()
+        #expect(completions.map(\.name) == ["tributary", "_tributary", "tributary.fish"])
+        #expect(completions.allSatisfy { $0.text.contains("blame") })
+    }
 }

@@ -113,15 +113,19 @@ extension StoreReader {
         for (position, stored) in entity.properties.enumerated() {
             if let property, stored.name != property { continue }
             let dot = shown[position]?.visible.dot
-            let beaten = dot.map { Self.beaten(by: $0, stored.name, in: entries) } ?? []
-            properties.append(
-                ObjectBlame.Property(
-                    position: position, value: snapshot.values[position],
-                    write: try dot.map { try headings.heading($0) }, beaten: beaten,
-                    remedy: dot.flatMap { dot in
-                        beaten.first { $0.state != .unresolved }.map { .conflict($0.conflict) }
-                            ?? (insertion.contains(dot) ? nil : .save(dot))
-                    }))
+            let value = snapshot.values[position]
+            let beaten = dot.map { Self.beaten(by: $0, value, stored.name, in: entries) } ?? []
+            var told = ObjectBlame.Property(
+                position: position, value: value,
+                write: try dot.map { try headings.heading($0) }, beaten: beaten,
+                remedy: dot.flatMap { dot in
+                    beaten.first { $0.state != .unresolved }.map { .conflict($0.conflict) }
+                        ?? (insertion.contains(dot) ? nil : .save(dot))
+                })
+            told.before = try dot.flatMap {
+                try Self.shown(before: $0, stored.name, in: entries, &headings)
+            }
+            properties.append(told)
         }
         try findPrevious(&properties, of: snapshot.objectID, insertion, lookback, &headings)
         return ObjectBlame(
@@ -167,7 +171,7 @@ extension StoreReader {
 
     /// The writes that a property's value beat: the other sides of conflicts that it won, or closed.
     private static func beaten(
-        by dot: Dot, _ property: String, in entries: [Conflict]
+        by dot: Dot, _ value: PropertyValue, _ property: String, in entries: [Conflict]
     ) -> [ObjectBlame.Property.Beaten] {
         var known = Set<Dot>()
         return entries.flatMap { conflict -> [ObjectBlame.Property.Beaten] in
@@ -180,11 +184,26 @@ extension StoreReader {
                 guard let other = side.dot, other != dot, known.insert(other).inserted else {
                     return nil
                 }
+                // The side that a decision chose is not one that it beat.
+                if closed, side.value == value { return nil }
                 return .init(
                     conflict: conflict.id, state: conflict.state, side: side,
                     explanation: conflict.explanation)
             }
         }
+    }
+
+    /// What the conflict showed that a write has closed.
+    private static func shown(
+        before dot: Dot, _ property: String, in entries: [Conflict], _ headings: inout SaveHeadings
+    ) throws -> ObjectBlame.Property.Before? {
+        for conflict in entries where conflict.closedBy == dot && conflict.property == property {
+            guard let side = conflict.sides.first(where: \.isVisible), let value = side.value,
+                let other = side.dot
+            else { continue }
+            return .init(value: value, write: try headings.heading(other))
+        }
+        return nil
     }
 
     /// Looks for the values before, for all properties of one write together.
@@ -196,7 +215,11 @@ extension StoreReader {
         let dots = properties.compactMap(\.write?.dot).filter { !insertion.contains($0) }
         for dot in Set(dots).sorted() {
             guard let place = try position(of: dot) else { continue }
-            var left = Set(properties.indices.filter { properties[$0].write?.dot == dot })
+            var left = Set(
+                properties.indices.filter {
+                    properties[$0].write?.dot == dot && properties[$0].before == nil
+                })
+            if left.isEmpty { continue }
             guard let seen = try headings.heading(dot).seen else { continue }
             try ObjectScan(reader: self, row: object.row).backwards(
                 before: place, limit: lookback

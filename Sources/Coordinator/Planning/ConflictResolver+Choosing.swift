@@ -44,17 +44,10 @@ extension ConflictResolver {
     }
 
     func side(by policy: MergePolicy, of conflict: Conflict) throws -> ConflictSide {
-        let writes = conflict.sides.filter { !$0.isDeleted }
         let chosen: ConflictSide?
         switch policy {
         case .error, .errorByRow:
             throw CoordinatorError(.malformed, "Policy \(policy.rawValue) decides nothing.")
-        case .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump:
-            let deletion = conflict.sides.first(where: \.isDeleted)
-            chosen =
-                conflict.kind == .link
-                ? (policy.choice == .earliest ? conflict.sides.first : conflict.sides.last)
-                : deletion ?? (policy.choice == .earliest ? writes.first : writes.last)
         case .named(let named):
             guard policy == conflict.policy else {
                 throw CoordinatorError(
@@ -68,8 +61,7 @@ extension ConflictResolver {
                     .malformed, "Policy \(policy.rawValue) is for values of attributes.")
             }
             chosen = conflict.sides[place]
-        case .rollback: chosen = conflict.sides.first
-        case .overwrite: chosen = conflict.sides.last
+        default: chosen = conflict.side(shownBy: policy)
         }
         guard let chosen else {
             throw CoordinatorError(.conflictNotFound, "\(conflict.id) has no sides.")

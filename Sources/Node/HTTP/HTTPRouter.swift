@@ -242,6 +242,8 @@ struct HTTPRouter: Sendable {
         case "saves": return [Endpoint(brief: "GET") { _ in try await saves.get(key) }]
         case "generations":
             return [Endpoint("DELETE", .read) { _ in try generations.delete(key) }]
+        case "policies" where key == "try":
+            return [Endpoint("POST", .read) { try await explanations.tryPolicy($0) }]
         case "conflicts" where key == "resolution":
             return [Endpoint("POST", .write) { try await conflicts.resolveMany($0) }]
         case "conflicts": return [Endpoint("GET", .read) { _ in try await conflicts.get(key) }]

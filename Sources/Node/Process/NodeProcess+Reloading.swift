@@ -175,6 +175,7 @@ actor NodeReloader {
         if new.http.headerTimeoutSeconds != current.http.headerTimeoutSeconds {
             result.append("http.headerTimeoutSeconds")
         }
+        if new.http.inspector != current.http.inspector { result.append("http.inspector") }
         if new.http.bodyTimeoutSeconds != current.http.bodyTimeoutSeconds {
             result.append("http.bodyTimeoutSeconds")
         }

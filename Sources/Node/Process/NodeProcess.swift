@@ -397,6 +397,7 @@ public struct NodeProcess: Sendable {
         options.headerTimeout = .seconds(configuration.http.headerTimeoutSeconds)
         options.bodyTimeout = .seconds(configuration.http.bodyTimeoutSeconds)
         options.hosts = configuration.http.hosts
+        options.servesInspector = configuration.http.inspector
         options.origins = configuration.http.origins
         options.maximumAnswersBytes = configuration.http.maxAnswerBytes
         options.slowClientTimeout = .seconds(configuration.http.slowClientSeconds)

@@ -46,7 +46,7 @@ enum ConflictTable {
                 isOpen ? state : "\(state), closed", colour,
                 short: isOpen || state == "resolved" ? state : "closed"),
             Table.Cell(time, short: String(time.dropFirst(5))),
-            Table.Cell(values(conflict, sides)),
+            Table.Cell(parts: values(sides)),
             Table.Cell(JSONRendering.brief(conflict["object"])),
             Table.Cell(conflict["kind"]?.string ?? ""), Table.Cell(conflict["policy"]?.string ?? ""),
             Table.Cell(conflict["violation"]?.string ?? "", .red),
@@ -81,11 +81,11 @@ enum ConflictTable {
     }
 
     /// `*555-1 | 555-2`, with a star before the one that is shown.
-    static func values(_ conflict: JSONObject, _ sides: [JSONObject]) -> String {
+    static func values(_ sides: [JSONObject]) -> [String] {
         sides.map { side in
             let isDeleted = side["deleted"]?.boolean ?? false
             let mark = side["visible"]?.boolean ?? false ? "*" : ""
             return mark + (isDeleted ? "deleted" : JSONRendering.brief(side["value"]))
-        }.joined(separator: " | ")
+        }
     }
 }

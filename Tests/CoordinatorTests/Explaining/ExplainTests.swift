@@ -178,4 +178,35 @@ import Testing
         let missing = try a.coordinator.read { try $0.difference(from: theirs, to: own) }
         #expect(missing.map(\.object) == [id] && missing.first?.kind == .update)
     }
+
+    @Test("A policy that is tried tells what it would have shown, of open and closed conflicts alike")
+    func trial() throws {
+        func dispute(_ property: String) throws {
+            let id = try a.insert("Note")
+            try b.take(from: a)
+            try a.update(id, [property: .string("one")])
+            try b.update(id, [property: .string("two")])
+            try exchange(a, b)
+        }
+        for _ in 0..<2 { try dispute("r") }
+        try dispute("p")
+        let resolved = try #require(try a.conflicts(kind: .update).first { $0.property == "p" })
+        _ = try a.coordinator.resolve(resolved.id, .sideNumber(2))
+        func tried(_ policy: MergePolicy, _ property: String? = nil) throws -> PolicyTrial {
+            try a.coordinator.read {
+                try $0.tryPolicy(policy, entity: "Note", property: property, limit: 10)
+            }
+        }
+        // r shows the latest, p showed the earliest before it was resolved.
+        let latest = try tried(.mergeByPropertyObjectTrump)
+        #expect(latest.looked == 3 && latest.changed == 1)
+        #expect(latest.changes.first?.conflict.property == "p")
+        #expect(latest.changes.first?.would?.value == .string("two"))
+        let earliest = try tried(.mergeByPropertyStoreTrump, "r")
+        #expect(earliest.looked == 2 && earliest.changed == 2)
+        let undecided = try tried(.error, "r")
+        #expect(undecided.changed == 2 && undecided.changes.allSatisfy { $0.would == nil })
+        let error = #expect(throws: CoordinatorError.self) { try tried(.overwrite, "nonsense") }
+        #expect(error?.code == .malformed)
+    }
 }

@@ -1,3 +1,4 @@
+import Client
 import Coordinator
 import Merge
 import Testing

@@ -23,6 +23,7 @@ struct RequestContractTests {
                 ("DELETE", "/v1/orphans/x"), ("GET", "/v1/discards"), ("GET", "/v1/conflicts"),
                 ("GET", object + "/blame"), ("GET", object + "/log"), ("GET", "/v1/diff"),
                 ("POST", "/v1/conflicts/resolution"), ("POST", "/v1/saves/x/undo"),
+                ("POST", "/v1/policies/try"),
                 ("GET", "/v1/conflicts/x"), ("POST", "/v1/conflicts/x/resolution"),
                 ("POST", "/v1/conflicts/x/undo"), ("POST", "/v1/verify"), ("POST", "/v1/backup"),
                 ("POST", "/v1/reload"), ("GET", "/v1/members"), ("POST", "/v1/members"),

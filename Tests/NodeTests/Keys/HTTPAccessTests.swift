@@ -29,7 +29,8 @@ import Testing
         ("DELETE", "/v1/orphans/x", .admin), ("GET", "/v1/discards", .read),
         ("GET", "/v1/objects/Person/p1/blame", .read), ("GET", "/v1/objects/Person/p1/log", .read),
         ("GET", "/v1/diff?from=x", .read), ("POST", "/v1/conflicts/resolution", .write),
-        ("POST", "/v1/saves/x/undo", .write),
+        ("POST", "/v1/saves/x/undo", .write), ("POST", "/v1/policies/try", .read),
+        ("GET", "/", nil), ("GET", "/inspector/app.js", nil),
         ("POST", "/v1/save", .write), ("POST", "/v1/batch", .write),
         ("POST", "/v1/conflicts/x/resolution", .write),
         ("POST", "/v1/conflicts/x/undo", .write), ("DELETE", "/v1/history?before=x", .admin),
@@ -91,7 +92,7 @@ import Testing
 
     /// A path without its query, and with what differs from request to request left out.
     private static func pattern(_ path: String) -> [String] {
-        let known: Set = ["healthz", "readyz", "metrics", "v1", "resolution", "undo", "departure", "blame", "log"]
+        let known: Set = ["healthz", "readyz", "metrics", "v1", "resolution", "undo", "departure", "blame", "log", "inspector"]
         let segments = path.prefix { $0 != "?" }.split(separator: "/").map(String.init)
         return segments.enumerated().map { $0 == 1 || known.contains($1) ? $1 : "" }
     }

@@ -50,6 +50,22 @@ struct ConflictRenderer: Sendable {
         ]
     }
 
+    /// A value that another policy would show otherwise.
+    func json(
+        _ change: PolicyTrial.Change, digits: Int, _ naming: EntityNaming
+    ) rethrows -> JSONValue {
+        let conflict = change.conflict
+        return [
+            "conflict": .string(conflict.id.description),
+            "short": .string(String(conflict.id.shortName.prefix(digits))),
+            "object": .string(try renderer.resolvedURI(conflict.object, naming)),
+            "property": ValueRenderer.text(conflict.property),
+            "state": .string(conflict.state.rawValue),
+            "shown": try change.shown.map { try json($0, of: conflict, naming) } ?? .null,
+            "would": try change.would.map { try json($0, of: conflict, naming) } ?? .null,
+        ]
+    }
+
     private func decision(of conflict: Conflict, _ naming: EntityNaming) rethrows -> JSONValue {
         guard let decision = conflict.decision else { return .null }
         guard let value = decision.value, var json = Self.json(decision).object else {

@@ -84,6 +84,41 @@ struct ExplainResource: Sendable {
             })
     }
 
+    /// What another policy would have shown.
+    func tryPolicy(_ request: HTTPRequestParts) async throws -> HTTPAnswer {
+        let fields = try JSONFields(
+            try request.json(maximumBytes: services.maximumBodyBytes),
+            allowed: ["entity", "policy", "property", "limit"])
+        guard let entity = try fields.string("entity") else {
+            throw fields.wrong("entity", "the name of an entity")
+        }
+        guard let policy = MergePolicy(rawValue: try fields.string("policy") ?? "") else {
+            throw fields.wrong("policy", "the name of a merge policy")
+        }
+        if case .named = policy {
+            throw HTTPError.malformed("A policy of an application's own cannot be tried.")
+        }
+        let property = try fields.string("property")
+        let limit = min(try fields.count("limit") ?? 100, Limits.objects)
+        let renderer = services.renderer
+        return .json(
+            try await services.read { reader in
+                let trial = try reader.tryPolicy(
+                    policy, entity: entity, property: property, limit: limit)
+                let digits = try reader.shortNameLength()
+                let entities = ReferencedEntities(reader, renderer.model)
+                let conflicts = ConflictRenderer(renderer: renderer)
+                return JSONWriter.bytes(of: [
+                    "conflicts": .integer(Int64(trial.looked)),
+                    "changed": .integer(Int64(trial.changed)),
+                    "items": .array(
+                        try trial.changes.map {
+                            try conflicts.json($0, digits: digits, entities.name)
+                        }),
+                ])
+            })
+    }
+
     /// The object of a path, by its entity and row.
     private func object(_ request: HTTPRequestParts) throws(HTTPError) -> ManagedObjectID {
         let name = request.segments[2]

@@ -98,7 +98,9 @@ struct BlameView {
             let lost = loser["deleted"]?.boolean ?? false ? "the delete" : value(loser["value"])
             let author = loser["write"]?.object.map(Self.who) ?? ""
             lines.append(cut("  \(label) \(lost)  \(author)"))
-            lines += DisplayText.wrap(loser["text"]?.string ?? "", to: max(20, width - 9)).map {
+            let isDecided = loser["state"]?.string == "resolved"
+            let reason = isDecided ? "Decided by a save that had seen both." : loser["text"]?.string
+            lines += DisplayText.wrap(reason ?? "", to: max(20, width - 9)).map {
                 "         " + style.paint($0, .dim)
             }
         }
