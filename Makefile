@@ -51,7 +51,7 @@ test: dependencies
 	@# One after the other: the laws keep both cores busy, and what waits for a node would starve.
 	@echo "2 of 4: rules, laws, the store and the program's commands (some minutes)..."
 	@SWIFT="$(SWIFT)" Tests/run \
-		'^(HouseRules|Merge|Replication|Coordinator|NodeCore|Fuzz|Command)Tests\.'
+		'^(HouseRules|Merge|Replication|Coordinator|NodeCore|Fuzz|Inspector|Command)Tests\.'
 	@echo "3 of 4: one node..."
 	@SWIFT="$(SWIFT)" Tests/run '^NodeTests\.'
 	@echo "4 of 4: real clusters, the short ones..."

@@ -28,6 +28,7 @@ struct TributaryCommand: AsyncParsableCommand {
             ImportCommand.self, ExportCommand.self, StatusCommand.self, HistoryCommand.self,
             BlameCommand.self, LogCommand.self, DiffCommand.self, UndoCommand.self,
             ConsumersCommand.self, GenerationsCommand.self, ConflictsCommand.self,
+            InspectCommand.self,
             OrphansCommand.self, VerifyCommand.self,
             ModelCommand.self, SQLCommand.self, AdviseCommand.self, BackupCommand.self,
             RestoreCommand.self,

@@ -1,0 +1,166 @@
+// What the inspector asks, and when.
+
+internal import Coordinator
+
+/// Makes requests.
+enum Loading {
+    /// The first page is small, so that something is seen at once.
+    static let firstPage = 200
+    static let page = 10_000
+    /// Lists up to this are read again whole when something has changed: one request does.
+    static let small = 2_000
+    static let interval: Int64 = 2_000
+    /// A store's file is changed by nobody or by a node; both are looked at more rarely.
+    static let fileInterval: Int64 = 10_000
+    /// Larger lists are read again whole at most so often.
+    static let wholeListInterval: Int64 = 30_000
+    static let longestPause: Int64 = 5_000
+
+    /// Asks, unless the same is under way.
+    ///
+    /// - Parameter command: the command that does the same, for the log; nil for what is asked again
+    ///   and again.
+    static func ask(
+        _ request: InspectorRequest, command: [String]?, _ state: inout InspectorState
+    ) -> [InspectorEffect] {
+        guard state.pending.insert(request.purpose).inserted else { return [] }
+        if let command {
+            state.logged[request.purpose] = state.log.begin(
+                ShellText.line(["tributary"] + command + state.source.flags), at: state.now)
+        }
+        return [.request(request)]
+    }
+
+    static func status(
+        _ state: inout InspectorState, isNamed: Bool = false
+    ) -> [InspectorEffect] {
+        state.lastStatus = state.now
+        return ask(
+            InspectorRequest(.status, "GET", "/v1/status"), command: isNamed ? ["status"] : nil,
+            &state)
+    }
+
+    static func model(_ state: inout InspectorState) -> [InspectorEffect] {
+        ask(InspectorRequest(.model, "GET", "/v1/model"), command: nil, &state)
+    }
+
+    /// Reads the list again from its beginning.
+    static func list(_ state: inout InspectorState, isNamed: Bool = false) -> [InspectorEffect] {
+        state.listNumber += 1
+        state.staged = []
+        state.isStaging = !state.list.items.isEmpty
+        state.list.isLoading = true
+        state.isListStale = false
+        state.lastList = state.now
+        let limit = state.isStaging ? page : firstPage
+        return ask(
+            InspectorRequest(
+                .page(list: state.listNumber), "GET", "/v1/conflicts?state=all&limit=\(limit)"),
+            command: isNamed ? ["conflicts", "list", "--limit", "\(limit)"] : nil, &state)
+    }
+
+    static func nextPage(_ after: String, _ state: inout InspectorState) -> [InspectorEffect] {
+        ask(
+            InspectorRequest(
+                .page(list: state.listNumber), "GET",
+                "/v1/conflicts?state=all&limit=\(page)&after=\(URLText.encode(after))"),
+            command: nil, &state)
+    }
+
+    static func conflict(
+        _ id: String, isNamed: Bool = false, _ state: inout InspectorState
+    ) -> [InspectorEffect] {
+        ask(
+            InspectorRequest(.conflict(id), "GET", "/v1/conflicts/\(URLText.encode(id))"),
+            command: isNamed ? ["conflicts", "show", id] : nil, &state)
+    }
+
+    /// The path of an object; nil where its URI is none.
+    static func path(ofObject uri: String) -> String? {
+        ObjectURI(uri).map { "/v1/objects/\(URLText.encode($0.entityName))/\($0.row)" }
+    }
+
+    static func object(
+        _ purpose: Purpose, _ uri: String, _ state: inout InspectorState
+    ) -> [InspectorEffect] {
+        guard let path = path(ofObject: uri) else { return [] }
+        return ask(InspectorRequest(purpose, "GET", path), command: nil, &state)
+    }
+
+    static func blame(_ uri: String, _ state: inout InspectorState) -> [InspectorEffect] {
+        guard let path = path(ofObject: uri) else { return [] }
+        state.blame = InspectorState.BlameState(uri: uri)
+        return ask(
+            InspectorRequest(.blame(uri), "GET", path + "/blame"), command: ["blame", uri], &state)
+    }
+
+    static func versions(_ uri: String, _ state: inout InspectorState) -> [InspectorEffect] {
+        guard let path = path(ofObject: uri) else { return [] }
+        return ask(
+            InspectorRequest(.versions(uri), "GET", path + "?versions=true"), command: nil, &state)
+    }
+
+    static func show(_ uri: String, _ state: inout InspectorState) -> [InspectorEffect] {
+        guard let path = path(ofObject: uri) else { return [] }
+        state.object = InspectorState.ObjectState(uri: uri)
+        return object(.object(uri), uri, &state)
+            + ask(
+                InspectorRequest(.life(uri), "GET", path + "/log"), command: ["log", uri], &state)
+    }
+
+    static func verify(_ state: inout InspectorState) -> [InspectorEffect] {
+        ask(
+            InspectorRequest(.verify, "POST", "/v1/verify"), command: ["verify"], &state)
+    }
+
+    // MARK: Time
+
+    static func tick(_ state: inout InspectorState) -> [InspectorEffect] {
+        if case .lost(_, _, let next, _) = state.connection {
+            return state.now >= next ? status(&state) : []
+        }
+        let interval = state.source.isReadOnly ? fileInterval : interval
+        var effects: [InspectorEffect] = []
+        if state.now - state.lastStatus >= interval { effects += status(&state) }
+        if state.isListStale, !state.list.isLoading,
+            state.now - state.lastList >= wholeListInterval
+        {
+            effects += list(&state)
+        }
+        return effects
+    }
+
+    /// Reads what has changed, after a status that differs from the one before.
+    static func changed(_ state: inout InspectorState) -> [InspectorEffect] {
+        var effects: [InspectorEffect] = []
+        if state.list.isLoading {
+            state.isListStale = true
+        } else if state.list.items.count <= small {
+            effects += list(&state)
+        } else {
+            state.isListStale = true
+            effects += ask(
+                InspectorRequest(.newest, "GET", "/v1/conflicts?state=all&limit=\(firstPage)"),
+                command: nil, &state)
+        }
+        if let id = state.chosen?.id { effects += conflict(id, &state) }
+        return effects
+    }
+
+    /// Loads the chosen conflict where another one is there. One at a time: who runs through the list
+    /// gets the one where they stop.
+    static func follow(_ state: inout InspectorState) -> [InspectorEffect] {
+        guard case .live = state.connection, let item = state.chosen,
+            item.id != state.conflict?.item.id, item.id != state.conflictFailure?.id
+        else { return [] }
+        let isBusy = state.pending.contains { if case .conflict = $0 { true } else { false } }
+        return isBusy ? [] : conflict(item.id, &state)
+    }
+
+    /// Takes a conflict's object, once it is seen which one that is.
+    static func subject(_ state: inout InspectorState) -> [InspectorEffect] {
+        guard let uri = state.conflict?.item.object, !uri.isEmpty else { return [] }
+        if state.subject?.uri != uri { state.subject = InspectorState.ObjectState(uri: uri) }
+        return object(.object(uri), uri, &state)
+    }
+}
