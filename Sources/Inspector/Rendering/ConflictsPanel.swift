@@ -18,7 +18,7 @@ enum ConflictsPanel {
         }
         line.append(Span(", \(list.items.count)\(list.hasMore ? " newest" : "") in all"))
         if list.hasMore { line.append(Span("; the node has more than are kept", .yellow)) }
-        if list.isLoading { line.append(Span(", loading…", .dim)) }
+        if list.isLoading, !state.isStaging { line.append(Span(", loading…", .dim)) }
         if list.scope != .all { line.append(Span("  only \(list.scope.rawValue)", .yellow)) }
         if !list.filter.isEmpty {
             line.append(Span("  filter: \(list.filter)", .yellow))
@@ -133,7 +133,8 @@ enum ConflictsPanel {
             case .resolved: .green
             }
         write([Span(item.short, .cyan)], columns.id)
-        write([Span(item.subject, .bold), Span("  \(item.row)", .dim)], columns.subject)
+        let title = state.titles[item.object].map { "\"\($0)\"" } ?? item.row
+        write([Span(item.subject, .bold), Span("  \(title)", .dim)], columns.subject)
         write([Span(item.people.joined(separator: " / "))], columns.people)
         write(values(item), columns.values)
         write([Span(item.state.name, style)], columns.state)

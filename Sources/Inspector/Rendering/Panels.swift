@@ -119,7 +119,8 @@ enum BlamePanel {
                 Span("  node \(dot.prefix { $0 != "." }), \(ValueLines.time(milliseconds))"),
                 Span("  \(dot)", .dim),
             ])
-            for sibling in (version["siblings"]?.array ?? []).compactMap(\.object) {
+            for sibling in (version["siblings"]?.array ?? []).compactMap(\.object)
+            where sibling["dot"]?.string != dot {
                 let dot = sibling["dot"]?.string ?? ""
                 lines.append([
                     Span("  beside it ", .yellow),

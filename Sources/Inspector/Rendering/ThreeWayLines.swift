@@ -72,13 +72,19 @@ struct ThreeWayLines {
                 labelled("before", .bold, [Span("not known, or nothing was written before", .dim)])
             ]
         }
-        let value = value(base, against: nil)
+        let value = shortened(value(base, against: nil))
         var lines = [labelled("before", .bold, value.first ?? [])]
         lines += value.dropFirst().map { indented($0) }
         if isWhole, !conflict.baseDot.isEmpty {
             lines.append(indented([Span(conflict.baseDot, .dim)]))
         }
         return lines
+    }
+
+    /// The beginning of a long base: the sides show what differs.
+    private func shortened(_ lines: [StyledLine]) -> [StyledLine] {
+        guard lines.count > 5 else { return lines }
+        return lines.prefix(4) + [[Span("… \(lines.count - 4) more lines", .dim)]]
     }
 
     private func indented(_ line: StyledLine) -> StyledLine {
@@ -174,6 +180,11 @@ struct ThreeWayLines {
             let isSame = other == nil || other == value
             return [[Span(shown, isSame ? .plain : .changed)]]
         }
+        let size = max(text.utf8.count, other?.string?.utf8.count ?? 0)
+        guard size <= Self.maximumCompared else {
+            return [Self.excerpt(text, other?.string)]
+                + (isWhole ? [[Span(Self.advice, .dim)]] : [])
+        }
         if type == "binary", let bytes = ValueText.bytes(fromBase64: text) {
             return BinaryLines.lines(
                 bytes, against: other?.string.flatMap { ValueText.bytes(fromBase64: $0) },
@@ -201,13 +212,20 @@ struct ThreeWayLines {
         return [Self.excerpt(text, other?.string)]
     }
 
+    /// Longer values are not compared at each key: that would take longer than a person waits.
+    private static let maximumCompared = 32_768
+    /// So much of a long value is looked through for the first difference.
+    private static let maximumSearched = 1 << 20
+    private static let advice = "Too long for this screen: tributary conflicts show has it whole."
+
     /// A long text in one line: the place where it begins to differ, and its length.
     private static func excerpt(_ text: String, _ other: String?) -> StyledLine {
         let size = Span("\(text.utf8.count) bytes  ", .dim)
         guard let other, !other.utf8.elementsEqual(text.utf8) else {
             return [size, Span("\"\(text.prefix(200))…\"")]
         }
-        let common = zip(text.utf8, other.utf8).prefix { $0 == $1 }.count
+        let pairs = zip(text.utf8, other.utf8).lazy.prefix(maximumSearched)
+        let common = pairs.prefix { $0 == $1 }.count
         let start = max(0, common - 12)
         let part = String(decoding: text.utf8.dropFirst(start).prefix(200), as: UTF8.self)
         let oldPart = String(decoding: other.utf8.dropFirst(start).prefix(200), as: UTF8.self)
@@ -305,11 +323,18 @@ enum BinaryLines {
             return [head + [Span("  \(shown)", .dim)]]
         }
         var lines = [head]
-        let start = first / 16 * 16
-        if start > 0 { lines.append([Span("… \(start) equal bytes", .dim)]) }
-        for row in 0..<maximumRows {
-            let offset = start + row * 16
-            guard offset < bytes.count else { break }
+        var start = 0
+        var rows = 0
+        for offset in stride(from: 0, to: bytes.count, by: 16) {
+            guard rows < maximumRows else { break }
+            if let other, other != bytes {
+                // A row before and a row after each difference are enough.
+                let near = max(0, offset - 16)..<min(bytes.count, offset + 32)
+                if near.allSatisfy({ $0 < other.count && other[$0] == bytes[$0] }) { continue }
+            }
+            if offset > start { lines.append([Span("… \(offset - start) equal bytes", .dim)]) }
+            start = offset + 16
+            rows += 1
             var line: StyledLine = [Span(padded(offset) + "  ", .dim)]
             for index in offset..<min(offset + 16, bytes.count) {
                 let isSame = other.map { index < $0.count && $0[index] == bytes[index] } ?? true
@@ -318,7 +343,7 @@ enum BinaryLines {
             }
             lines.append(line)
         }
-        let rest = bytes.count - start - maximumRows * 16
+        let rest = bytes.count - start
         if rest > 0 { lines.append([Span("… \(rest) more bytes", .dim)]) }
         return lines
     }

@@ -107,8 +107,16 @@ enum Answers {
     ) -> [InspectorEffect] {
         let dot = json["transaction"]?.string
         state.log.end(number, dot.map { "saved as \($0)" } ?? "nothing was left to do")
-        let end = decision.way == .undo ? "" : " Press u to undo it."
-        state.say("Done: \(decision.summary)\(end)", .success)
+        var end = " Press u to undo it."
+        switch decision.way {
+        case .undo, .undoSave:
+            end = ""
+            state.lastSave = nil
+        case .save(let property, _, _):
+            state.lastSave = dot.map { (decision.object, property, $0) }
+        case .side, .value, .policy, .delete: state.lastSave = nil
+        }
+        state.say("Done. \(decision.summary)\(end)", .success)
         return Loading.status(&state) + Loading.changed(&state)
     }
 
@@ -155,7 +163,12 @@ enum Answers {
     ) {
         // As many as a person sees; the rest are asked for again.
         if state.titles.count > 10_000 { state.titles = [:] }
-        if let title = title(of: object["values"]?.object) { state.titles[uri] = title }
+        if state.untitled.count > 10_000 { state.untitled = [] }
+        if let title = title(of: object["values"]?.object) {
+            state.titles[uri] = title
+        } else {
+            state.untitled.insert(uri)
+        }
     }
 
     /// What people call an object: by the properties that names are usually in, or else by its first
@@ -235,7 +248,8 @@ enum Failures {
             return Deciding.nextOfBulk(&state)
         case .status:
             if failure.status != 0 { state.say(failure.message, .failure) }
-        case .model, .neighbour: break
+        case .neighbour(let uri): if failure.status != 0 { state.untitled.insert(uri) }
+        case .model: break
         }
         return []
     }
@@ -247,6 +261,10 @@ enum Failures {
             state.say(
                 "The answer was lost, so it may have been done or not: look before you decide "
                     + "again.", .failure)
+            return []
+        }
+        if failure.isUnknownRoute {
+            state.say("This node cannot undo a save. Take the other side instead.", .failure)
             return []
         }
         switch failure.code {

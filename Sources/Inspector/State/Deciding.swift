@@ -125,7 +125,10 @@ enum Deciding {
             state.say("Only text, numbers, truth values and dates can be typed.", .failure)
             return
         }
-        let visible = conflict.sides.first { $0.isVisible }?.value
+        let current = state.subject?.object?["values"]?.object
+        let visible =
+            item.isOpen
+            ? conflict.sides.first { $0.isVisible }?.value : item.property.flatMap { current?[$0] }
         let text: String =
             switch visible {
             case .string(let text)? where item.property != nil: text
@@ -185,9 +188,15 @@ enum Deciding {
                 "There is nothing to undo: nobody has decided this conflict yet.", .failure)
             return
         }
-        let summary =
-            "The outcome for \(subject(conflict.item, state)) is undone: what it replaced is "
-            + "written again."
+        let subject = subject(conflict.item, state)
+        if let last = state.lastSave, last.object == conflict.item.object,
+            last.property == conflict.item.property
+        {
+            let summary = "\(subject) gets back the value it had before you changed it here."
+            confirm(decision(conflict, .undoSave(dot: last.dot), summary, state), &state)
+            return
+        }
+        let summary = "What the outcome for \(subject) replaced is written again."
         confirm(decision(conflict, .undo, summary, state), &state)
     }
 

@@ -15,6 +15,8 @@ package struct Decision: Hashable, Sendable {
         case undo
         /// An ordinary save: the conflict is closed already.
         case save(property: String, JSONValue, version: String?)
+        /// Undoes such a save, by its transaction.
+        case undoSave(dot: String)
     }
 
     /// The conflict's ID.
@@ -42,6 +44,10 @@ package struct Decision: Hashable, Sendable {
         case .policy(let policy): body["policy"] = .string(policy)
         case .delete: body["delete"] = .boolean(true)
         case .undo: break
+        case .undoSave(let dot):
+            if let author { body["author"] = .string(author) }
+            if !note.isEmpty { body["note"] = .string(note) }
+            return ("/v1/saves/\(URLText.encode(dot))/undo", .object(body))
         case .save:
             body = saveBody
             if !note.isEmpty { body["note"] = .string(note) }
@@ -79,6 +85,11 @@ package struct Decision: Hashable, Sendable {
         case .policy(let policy): words += ["--policy", policy]
         case .delete: words.append("--delete")
         case .undo: break
+        case .undoSave(let dot):
+            words = ["tributary", "undo", dot]
+            if let author { words += ["--author", author] }
+            if !note.isEmpty { words += ["--note", note] }
+            return ShellText.line(words + source.flags)
         case .save:
             var body = saveBody
             if !note.isEmpty { body["note"] = .string(note) }

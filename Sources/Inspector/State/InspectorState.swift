@@ -117,6 +117,10 @@ package struct InspectorState: Sendable {
     package internal(set) var isMouseOn = false
     /// What people call objects, by URI.
     var titles: [String: String] = [:]
+    /// Objects that nobody has a name for.
+    var untitled: Set<String> = []
+    /// The save by which a closed conflict's value was written here, for undoing it.
+    var lastSave: (object: String, property: String, dot: String)?
 
     // What is under way.
     var pending: Set<Purpose> = []
@@ -152,8 +156,9 @@ package struct InspectorState: Sendable {
 
     /// What people call an object.
     package func title(of uri: String) -> String {
-        let short = ObjectURI(uri).map { "\($0.entityName) \($0.row)" } ?? uri
-        return titles[uri].map { "\(short) \"\($0)\"" } ?? short
+        let name = ObjectURI(uri)
+        if let title = titles[uri] { return "\(name?.entityName ?? "") \"\(title)\"" }
+        return name.map { "\($0.entityName) \($0.row)" } ?? uri
     }
 
     mutating func say(_ text: String, _ kind: Message.Kind = .information) {

@@ -13,7 +13,11 @@ enum Loading {
     /// A store's file is changed by nobody or by a node; both are looked at more rarely.
     static let fileInterval: Int64 = 10_000
     /// Larger lists are read again whole at most so often.
-    static let wholeListInterval: Int64 = 30_000
+    static let wholeListInterval: Int64 = 120_000
+    /// After this the person hears that the node does not answer, though it may yet.
+    static let patience: Int64 = 6_000
+    /// So many objects are asked at once for what they are called.
+    static let titlesAtOnce = 4
     static let longestPause: Int64 = 5_000
 
     /// Asks, unless the same is under way.
@@ -34,10 +38,11 @@ enum Loading {
     static func status(
         _ state: inout InspectorState, isNamed: Bool = false
     ) -> [InspectorEffect] {
-        state.lastStatus = state.now
-        return ask(
+        let effects = ask(
             InspectorRequest(.status, "GET", "/v1/status"), command: isNamed ? ["status"] : nil,
             &state)
+        if !effects.isEmpty { state.lastStatus = state.now }
+        return effects
     }
 
     static func model(_ state: inout InspectorState) -> [InspectorEffect] {
@@ -119,6 +124,12 @@ enum Loading {
         if case .lost(_, _, let next, _) = state.connection {
             return state.now >= next ? status(&state) : []
         }
+        if state.pending.contains(.status), state.now - state.lastStatus > patience {
+            state.connection = .lost(
+                since: state.lastStatus, attempts: 1, next: state.now + longestPause,
+                message: "The node takes the request, but does not answer.")
+            return []
+        }
         let interval = state.source.isReadOnly ? fileInterval : interval
         var effects: [InspectorEffect] = []
         if state.now - state.lastStatus >= interval { effects += status(&state) }
@@ -150,11 +161,37 @@ enum Loading {
     /// Loads the chosen conflict where another one is there. One at a time: who runs through the list
     /// gets the one where they stop.
     static func follow(_ state: inout InspectorState) -> [InspectorEffect] {
-        guard case .live = state.connection, let item = state.chosen,
-            item.id != state.conflict?.item.id, item.id != state.conflictFailure?.id
-        else { return [] }
-        let isBusy = state.pending.contains { if case .conflict = $0 { true } else { false } }
-        return isBusy ? [] : conflict(item.id, &state)
+        guard case .live = state.connection else { return [] }
+        var effects: [InspectorEffect] = []
+        if let item = state.chosen, item.id != state.conflict?.item.id,
+            item.id != state.conflictFailure?.id,
+            !state.pending.contains(where: { if case .conflict = $0 { true } else { false } })
+        {
+            effects += conflict(item.id, &state)
+        }
+        return effects + titles(&state)
+    }
+
+    /// Asks what the objects are called that are seen in the list.
+    private static func titles(_ state: inout InspectorState) -> [InspectorEffect] {
+        guard state.view == .conflicts else { return [] }
+        var busy = 0
+        for purpose in state.pending { if case .neighbour = purpose { busy += 1 } }
+        var effects: [InspectorEffect] = []
+        let list = state.list
+        let last = min(list.rows.count, list.top + Layout(state).listHeight)
+        for row in list.rows[min(list.top, last)..<last] where busy < titlesAtOnce {
+            guard case .item(let index) = row else { continue }
+            let uri = list.items[index].object
+            guard state.titles[uri] == nil, !state.untitled.contains(uri),
+                !state.pending.contains(.neighbour(uri))
+            else { continue }
+            let asked = object(.neighbour(uri), uri, &state)
+            if asked.isEmpty { state.untitled.insert(uri) }
+            busy += asked.count
+            effects += asked
+        }
+        return effects
     }
 
     /// Takes a conflict's object, once it is seen which one that is.

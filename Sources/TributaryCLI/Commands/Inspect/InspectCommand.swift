@@ -40,7 +40,7 @@ struct InspectCommand: AsyncParsableCommand {
         let inspected = InspectorSource(
             name: interface.name, flags: flags, isReadOnly: source.store != nil,
             author: user.flatMap { $0.isEmpty ? nil : $0 })
-        let session = InspectorSession(
+        let session = try InspectorSession(
             interface: interface, source: inspected,
             isColoured: environment["NO_COLOR"].map(\.isEmpty) ?? true,
             isASCII: !Self.isUTF8(environment), startsWithMouse: mouse)

@@ -2,7 +2,6 @@
 
 import Console
 import Coordinator
-import Dispatch
 import Foundation
 import Inspector
 
@@ -15,6 +14,7 @@ final class InspectorSession: Sendable {
     private let startsWithMouse: Bool
     private let terminal = RawTerminal()
     private let mailbox = InspectorMailbox()
+    private let signals: TerminalSignals
 
     /// The clock ticks so often, for ages and for what is asked again.
     private static let tick = Duration.milliseconds(250)
@@ -24,7 +24,8 @@ final class InspectorSession: Sendable {
     init(
         interface: any ClientInterface, source: InspectorSource, isColoured: Bool, isASCII: Bool,
         startsWithMouse: Bool
-    ) {
+    ) throws {
+        signals = try TerminalSignals()
         self.interface = interface
         self.source = source
         self.isASCII = isASCII
@@ -38,8 +39,6 @@ final class InspectorSession: Sendable {
     ///
     /// - Throws: ``CommandFailure`` where the terminal refuses.
     func run() async throws {
-        let signals = watchSignals()
-        defer { for signal in signals { signal.cancel() } }
         try terminal.take()
         defer { terminal.giveBack() }
         readKeys()
@@ -132,17 +131,23 @@ final class InspectorSession: Sendable {
     // MARK: Keys and signals
 
     private func readKeys() {
-        Thread.detachNewThread { [mailbox] in
+        Thread.detachNewThread { [mailbox, signals] in
             var decoder = KeyDecoder()
             var chunk = [UInt8](repeating: 0, count: 4_096)
             while true {
-                var entry = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
-                let ready = poll(&entry, 1, decoder.isPending ? Self.pause : -1)
+                var entries = [
+                    pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0),
+                    pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0),
+                ]
+                let ready = poll(&entries, 2, decoder.isPending ? Self.pause : -1)
                 if ready < 0, errno == EINTR { continue }
+                for signal in entries[1].revents == 0 ? [] : signals.take() {
+                    mailbox.send(Self.letter(signal))
+                }
                 var keys: [Key] = []
                 if ready == 0 {
                     keys = decoder.flush()
-                } else {
+                } else if entries[0].revents != 0 {
                     let count = read(STDIN_FILENO, &chunk, chunk.count)
                     if count < 0, errno == EINTR || errno == EAGAIN { continue }
                     guard count > 0 else { return mailbox.send(.end) }
@@ -153,28 +158,20 @@ final class InspectorSession: Sendable {
         }
     }
 
-    private func watchSignals() -> [any DispatchSourceSignal] {
-        let letters: [(Int32, InspectorMailbox.Letter)] = [
-            (SIGWINCH, .resized), (SIGTSTP, .suspend), (SIGCONT, .resumed), (SIGTERM, .end),
-            (SIGINT, .end), (SIGHUP, .end),
-        ]
-        return letters.map { number, letter in
-            // What is left to the system by default would stop or end the program at once.
-            if number != SIGCONT, number != SIGWINCH { signal(number, SIG_IGN) }
-            let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-            source.setEventHandler { [mailbox] in mailbox.send(letter) }
-            source.resume()
-            return source
+    private static func letter(_ signal: Int32) -> InspectorMailbox.Letter {
+        switch signal {
+        case SIGWINCH: .resized
+        case SIGTSTP: .suspend
+        case SIGCONT: .resumed
+        default: .end
         }
     }
 
     /// Gives the terminal back and stops, as Ctrl-Z does with other programs, until it is continued.
     private func suspend(_ state: inout InspectorState) throws {
         terminal.giveBack()
-        signal(SIGTSTP, SIG_DFL)
-        raise(SIGTSTP)
         // Here it goes on after `fg`; at once where no shell could continue it.
-        signal(SIGTSTP, SIG_IGN)
+        signals.stop()
         try terminal.take()
         if state.isMouseOn { terminal.setMouse(true) }
         _ = state.apply(.resize(terminal.size))
