@@ -94,7 +94,7 @@ enum ConflictsPanel {
                 people = (subject.upperBound + 1)..<(subject.upperBound + 1 + rest * 2 / 10)
                 values = (people.upperBound + 1)..<(width - 21)
             } else {
-                subject = 13..<(13 + rest * 55 / 100)
+                subject = 13..<(13 + rest * 62 / 100)
                 people = (subject.upperBound + 1)..<(width - 21)
                 values = people.upperBound..<people.upperBound
             }

@@ -35,30 +35,47 @@ enum StyledLines {
         return fill > 0 ? cut + [Span(String(repeating: " ", count: fill))] : cut
     }
 
-    /// A line in several of at most so many columns.
+    /// A line in several of at most so many columns, broken between words where there is a place.
     ///
     /// - Parameter indent: the columns that all but the first begin with.
     static func wrap(_ line: StyledLine, to columns: Int, indent: Int = 0) -> [StyledLine] {
         let columns = max(indent + 1, columns)
-        var lines: [StyledLine] = []
-        var current: StyledLine = []
-        var used = 0
+        var cells: [(character: Character, style: CellStyle, width: Int)] = []
         for span in line {
-            var piece = ""
             for character in VisibleText.of(span.text, isASCII: false) {
-                let width = DisplayText.width(String(character))
-                if used + width > columns {
-                    if !piece.isEmpty { current.append(Span(piece, span.style)) }
-                    lines.append(current)
-                    current = [Span(String(repeating: " ", count: indent))]
-                    used = indent
+                cells.append((character, span.style, DisplayText.width(String(character))))
+            }
+        }
+        var lines: [StyledLine] = []
+        var start = 0
+        repeat {
+            let fill = lines.isEmpty ? 0 : indent
+            var end = start
+            var used = fill
+            while end < cells.count, used + cells[end].width <= columns || end == start {
+                used += cells[end].width
+                end += 1
+            }
+            var next = end
+            if end < cells.count,
+                let space = cells[start...end].lastIndex(where: { $0.character == " " }),
+                cells[start..<space].contains(where: { $0.character != " " })
+            {
+                (end, next) = (space, space + 1)
+            }
+            var result: StyledLine =
+                fill > 0 ? [Span(String(repeating: " ", count: fill))] : []
+            var piece = ""
+            for index in start..<end {
+                piece.append(cells[index].character)
+                if index + 1 == end || cells[index + 1].style != cells[index].style {
+                    result.append(Span(piece, cells[index].style))
                     piece = ""
                 }
-                piece.append(character)
-                used += width
             }
-            if !piece.isEmpty { current.append(Span(piece, span.style)) }
-        }
-        return lines + [current]
+            lines.append(result)
+            start = next
+        } while start < cells.count
+        return lines
     }
 }

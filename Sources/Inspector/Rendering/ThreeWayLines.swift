@@ -105,16 +105,18 @@ struct ThreeWayLines {
         let side = conflict.sides[index]
         let name = "side \(index + 1)"
         let style: CellStyle = side.isVisible ? CellStyle(hue: .green, isBold: true) : .bold
-        var shown: StyledLine = [Span(side.origin)]
+        let mark = Span("◀ shown  ", CellStyle(hue: .green, isBold: true))
+        var shown: StyledLine = side.isVisible ? [mark] : []
+        if !isWhole, !side.isVisible, conflict.sides.contains(where: \.isVisible) {
+            shown.append(Span("         "))
+        }
+        shown.append(Span(side.origin))
         if side.milliseconds > 0 {
             shown.append(
                 Span(
                     isWhole
                         ? ", \(ValueLines.time(side.milliseconds))"
                         : ", \(ValueLines.age(side.milliseconds, now: state.now)) ago", .dim))
-        }
-        if side.isVisible {
-            shown.append(Span("  ◀ shown", CellStyle(hue: .green, isBold: true)))
         }
         let value =
             side.isDeleted
