@@ -51,7 +51,8 @@ enum ConflictsPanel {
             case .group(let place):
                 let group = list.groups[place]
                 let line = [
-                    Span(group.isCollapsed ? "▸ " : "▾ ", .bold), Span(group.name, .bold),
+                    Span(group.isCollapsed ? "▸ " : "▾ ", .bold),
+                    Span(list.title(of: group), .bold),
                     Span("  \(group.count)", .dim),
                 ]
                 screen.write(line, row: row, column: 1, isChosen: isChosen)
@@ -135,7 +136,7 @@ enum ConflictsPanel {
         write([Span(item.short, .cyan)], columns.id)
         let title = state.titles[item.object].map { "\"\($0)\"" } ?? item.row
         write([Span(item.subject, .bold), Span("  \(title)", .dim)], columns.subject)
-        write([Span(item.people.joined(separator: " / "))], columns.people)
+        write([Span(item.people)], columns.people)
         write(values(item), columns.values)
         write([Span(item.state.name, style)], columns.state)
         write([Span(ValueLines.age(item.milliseconds, now: state.now))], columns.age)

@@ -163,7 +163,7 @@ enum ObjectPanel {
         for item in conflicts.prefix(20) {
             lines.append([
                 Span("\(item.short)  ", .cyan), Span(item.property ?? item.kind),
-                Span("  \(item.state.name)  \(item.people.joined(separator: " / "))", .dim),
+                Span("  \(item.state.name)  \(item.people)", .dim),
             ])
         }
         return (lines + life(shown, state, columns), cursor)

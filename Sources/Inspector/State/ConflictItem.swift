@@ -54,11 +54,13 @@ package struct ConflictItem: Hashable, Sendable {
     /// The rule of the model that the shown object breaks; empty for none.
     package let violation: String
     package let sides: [Side]
+    /// Who against whom, each named once, such as `ana / ben`.
+    package let people: String
     /// The nodes that wrote, such as `1, 2`.
     package let nodes: String
     /// When the latest side was written, in milliseconds since 1970; 0 where nobody knows.
     package let milliseconds: Int64
-    /// All that the filter looks in, in small letters, with a zero at its end.
+    /// All that the filter looks in, as ``SearchTexts`` takes it.
     package let searchText: [UInt8]
 
     /// Reads a conflict as the interface gives it; nil where it is none.
@@ -95,22 +97,13 @@ package struct ConflictItem: Hashable, Sendable {
             text += " \(read.who) \(read.value)"
             return read
         }
+        var names: [String] = []
+        for side in sides where !names.contains(side.who) { names.append(side.who) }
+        people = names.joined(separator: " / ")
         self.nodes = nodes.sorted().map(String.init).joined(separator: ", ")
         self.milliseconds = milliseconds
         if !self.nodes.isEmpty { text += " node \(self.nodes)" }
-        searchText = Self.searchable(text.lowercased())
-    }
-
-    /// Text as it is searched: with a zero at its end, and none in it.
-    static func searchable(_ text: some StringProtocol) -> [UInt8] {
-        text.utf8.map { $0 == 0 ? 0x20 : $0 } + [0]
-    }
-
-    /// Who against whom, each named once.
-    package var people: [String] {
-        var names: [String] = []
-        for side in sides where !names.contains(side.who) { names.append(side.who) }
-        return names
+        searchText = SearchTexts.searchable(text.lowercased())
     }
 
     /// `Person.phone`, or the entity alone.

@@ -1,7 +1,5 @@
 // The conflicts that were loaded, and which of them are seen: filter, groups, marks.
 
-internal import Glibc
-
 /// The list of conflicts.
 package struct ConflictList: Sendable {
     /// By what the list is divided.
@@ -70,7 +68,19 @@ package struct ConflictList: Sendable {
     /// How many conflicts are marked.
     package private(set) var markedCount = 0
     private var marked: [Bool] = []
+    // What is asked of every conflict at a key, beside the conflicts themselves: reading a whole one
+    // costs ten times as much.
+    private var texts = SearchTexts()
+    private var isWaiting: [Bool] = []
+    private var isOpen: [Bool] = []
+    /// The group of each conflict, by its place in ``groupNames``; empty without groups.
+    private var groupOf: [Int] = []
+    private var groupNames: [String] = []
+    private var groupPlaces: [String: Int] = [:]
     private var collapsed: Set<String> = []
+    /// What shorter filters let through, for whoever takes letters away again.
+    private var wider: [(filter: String, matches: [Int])] = []
+    private static let maximumWider = 8
 
     /// An empty list.
     package init() {}
@@ -102,36 +112,66 @@ package struct ConflictList: Sendable {
 
     /// Puts conflicts in the place of those that were there; marks and choice stay with their IDs.
     package mutating func replace(_ new: [ConflictItem]) {
-        let chosen = selected?.id
+        let chosen = selected
         let ids = markedCount > 0 ? Set(markedItems.map(\.id)) : []
-        items = Array(new.prefix(Self.maximum))
-        marked =
-            ids.isEmpty
-            ? Array(repeating: false, count: items.count)
-            : items.map { ids.contains($0.id) }
-        markedCount = ids.isEmpty ? 0 : marked.reduce(0) { $0 + ($1 ? 1 : 0) }
-        unresolvedCount = items.reduce(0) { $0 + ($1.state == .unresolved ? 1 : 0) }
+        items = []
+        marked = []
+        texts = SearchTexts()
+        isWaiting = []
+        isOpen = []
+        groupOf = []
+        unresolvedCount = 0
         anchor = nil
-        match(items.indices)
-        guard let chosen, !choose({ $0.id == chosen }) else { return }
+        add(new)
+        if !ids.isEmpty { marked = items.map { ids.contains($0.id) } }
+        markedCount = marked.reduce(0) { $0 + ($1 ? 1 : 0) }
+        matchAll()
+        guard let chosen, !choose(where: { $0.id == chosen.id }) else { return }
         // It has closed: its name has a generation now.
-        choose { $0.openID == chosen }
+        let openID = chosen.openID
+        choose { $0.openID == openID }
     }
 
     /// Adds a page at the end.
     package mutating func append(_ page: [ConflictItem]) {
         let first = items.count
-        items += page.prefix(Self.maximum - items.count)
-        marked += Array(repeating: false, count: items.count - first)
-        unresolvedCount += items[first...].reduce(0) { $0 + ($1.state == .unresolved ? 1 : 0) }
-        let chosen = selected?.id
-        let more = (first..<items.count).filter { isSeen($0) }
-        if grouping == .none, !more.contains(where: { items[$0].state == .unresolved }) {
+        let chosen = selectedIndex
+        add(page)
+        let more = (first..<items.count).filter { isSeen($0, filterWords) }
+        if grouping == .none, !more.contains(where: { isWaiting[$0] }) {
             matches += more
+            wider = []
             rows += more.map { .item($0) }
         } else {
-            match(items.indices)
-            if let chosen, cursor > 0 { choose { $0.id == chosen } }
+            matchAll()
+            if cursor > 0 { choose(index: chosen) }
+        }
+    }
+
+    private mutating func add(_ page: [ConflictItem]) {
+        let first = items.count
+        items += page.prefix(Self.maximum - first)
+        for item in items[first...] {
+            texts.append(item.searchText)
+            let isWaiting = item.state == .unresolved
+            self.isWaiting.append(isWaiting)
+            if isWaiting { unresolvedCount += 1 }
+            isOpen.append(item.isOpen)
+            marked.append(false)
+        }
+        if grouping != .none { nameGroups(from: first) }
+    }
+
+    private mutating func nameGroups(from first: Int) {
+        for item in items[first...] {
+            let name = key(ofGroupOf: item)
+            if let place = groupPlaces[name] {
+                groupOf.append(place)
+            } else {
+                groupPlaces[name] = groupNames.count
+                groupOf.append(groupNames.count)
+                groupNames.append(name)
+            }
         }
     }
 
@@ -157,34 +197,51 @@ package struct ConflictList: Sendable {
     package mutating func setFilter(_ text: String) {
         guard text != filter else { return }
         let isNarrower = text.hasPrefix(filter)
-        let chosen = selected?.id
-        filter = text
+        let chosen = selectedIndex
         anchor = nil
-        // What was left out already does not come back by a longer filter.
-        if isNarrower { match(matches) } else { match(items.indices) }
+        if isNarrower {
+            wider.append((filter, matches))
+            if wider.count > Self.maximumWider { wider.removeFirst() }
+        }
+        filter = text
+        if isNarrower {
+            // What was left out already does not come back by a longer filter, and all words but the
+            // last are met already.
+            match(matches, Array(filterWords.suffix(1)))
+        } else if let last = wider.last, last.filter == text {
+            matches = last.matches
+            wider.removeLast()
+            group()
+        } else {
+            match(items.indices, filterWords)
+        }
         cursor = 0
-        if let chosen { choose { $0.id == chosen } }
+        choose(index: chosen)
     }
 
     /// Divides the list by the next of the ways there are.
     package mutating func cycleGrouping() {
-        let chosen = selected?.id
+        let chosen = selectedIndex
         grouping = grouping.next
         anchor = nil
         collapsed = []
-        match(matches)
+        groupOf = []
+        groupNames = []
+        groupPlaces = [:]
+        if grouping != .none { nameGroups(from: 0) }
+        group()
         cursor = 0
-        if let chosen { choose { $0.id == chosen } }
+        choose(index: chosen)
     }
 
     /// Shows the next of the sets of states there are.
     package mutating func cycleScope() {
-        let chosen = selected?.id
+        let chosen = selectedIndex
         scope = scope.next
         anchor = nil
-        match(items.indices)
+        matchAll()
         cursor = 0
-        if let chosen { choose { $0.id == chosen } }
+        choose(index: chosen)
     }
 
     /// Opens or closes the group that is chosen; false where none is.
@@ -194,99 +251,88 @@ package struct ConflictList: Sendable {
         }
         let name = groups[index].name
         if collapsed.remove(name) == nil { collapsed.insert(name) }
-        match(matches)
+        group()
         cursor = rows.firstIndex(of: .group(index)) ?? 0
         return true
     }
 
-    private func isSeen(_ index: Int) -> Bool {
-        let item = items[index]
+    private func isSeen(_ index: Int, _ words: [[UInt8]]) -> Bool {
         switch scope {
         case .all: break
-        case .unresolved: if item.state != .unresolved { return false }
-        case .open: if !item.isOpen { return false }
+        case .unresolved: if !isWaiting[index] { return false }
+        case .open: if !isOpen[index] { return false }
         }
-        return filterWords.allSatisfy { Self.contains(item.searchText, $0) }
+        return texts.contains(words, at: index)
     }
 
     private var filterWords: [[UInt8]] {
         filter.isEmpty
-            ? [] : filter.lowercased().split(separator: " ").map { ConflictItem.searchable($0) }
+            ? [] : filter.lowercased().split(separator: " ").map { SearchTexts.searchable($0) }
     }
 
-    /// Whether a word is in a text; both end with a zero, and the system's search is fast also where
-    /// nothing is optimised.
-    private static func contains(_ text: [UInt8], _ word: [UInt8]) -> Bool {
-        text.withUnsafeBytes { text in
-            word.withUnsafeBytes { word in
-                guard let text = text.assumingMemoryBound(to: CChar.self).baseAddress,
-                    let word = word.assumingMemoryBound(to: CChar.self).baseAddress
-                else { return false }
-                return strstr(text, word) != nil
-            }
-        }
+    /// Looks through all conflicts again.
+    private mutating func matchAll() {
+        wider = []
+        match(items.indices, filterWords)
     }
 
-    private mutating func match(_ candidates: some Sequence<Int>) {
-        let words = filterWords
+    private mutating func match(_ candidates: some Sequence<Int>, _ words: [[UInt8]]) {
         var waiting: [Int] = []
         var others: [Int] = []
-        for index in candidates {
-            let isWaiting = items[index].state == .unresolved
-            switch scope {
-            case .all: break
-            case .unresolved: if !isWaiting { continue }
-            case .open: if !items[index].isOpen { continue }
-            }
-            guard
-                words.isEmpty
-                    || words.allSatisfy({ Self.contains(items[index].searchText, $0) })
-            else { continue }
-            if isWaiting { waiting.append(index) } else { others.append(index) }
+        // To search all at once is faster than one by one, unless few are left.
+        let hits = candidates.underestimatedCount > items.count / 8 ? texts.hits(words) : nil
+        for index in candidates
+        where hits.map({ $0[index] && isSeen(index, []) }) ?? isSeen(index, words) {
+            if isWaiting[index] { waiting.append(index) } else { others.append(index) }
         }
         matches = waiting + others
         group()
-        cursor = min(cursor, max(0, rows.count - 1))
     }
 
     private mutating func group() {
         guard grouping != .none else {
             groups = []
             rows = matches.map { .item($0) }
+            cursor = min(cursor, max(0, rows.count - 1))
             return
         }
-        var places: [String: Int] = [:]
-        var buckets: [(name: String, items: [Int])] = []
-        for index in matches {
-            let name = name(ofGroupOf: items[index])
-            if let place = places[name] {
-                buckets[place].items.append(index)
-            } else {
-                places[name] = buckets.count
-                buckets.append((name, [index]))
-            }
+        var buckets: [[Int]] = Array(repeating: [], count: groupNames.count)
+        for index in matches { buckets[groupOf[index]].append(index) }
+        let order = buckets.indices.filter { !buckets[$0].isEmpty }.sorted {
+            (buckets[$1].count, groupNames[$0]) < (buckets[$0].count, groupNames[$1])
         }
-        buckets.sort { ($1.items.count, $0.name) < ($0.items.count, $1.name) }
         groups = []
         rows = []
-        rows.reserveCapacity(matches.count + buckets.count)
-        for (place, bucket) in buckets.enumerated() {
-            let isCollapsed = collapsed.contains(bucket.name)
+        rows.reserveCapacity(matches.count + order.count)
+        for (place, bucket) in order.enumerated() {
+            let name = groupNames[bucket]
+            let isCollapsed = collapsed.contains(name)
             groups.append(
-                Group(name: bucket.name, count: bucket.items.count, isCollapsed: isCollapsed))
+                Group(name: name, count: buckets[bucket].count, isCollapsed: isCollapsed))
             rows.append(.group(place))
-            if !isCollapsed { for index in bucket.items { rows.append(.item(index)) } }
+            if !isCollapsed { for index in buckets[bucket] { rows.append(.item(index)) } }
         }
+        cursor = min(cursor, max(0, rows.count - 1))
     }
 
-    private func name(ofGroupOf item: ConflictItem) -> String {
+    private func key(ofGroupOf item: ConflictItem) -> String {
         switch grouping {
         case .none: ""
         case .entity: item.entity
-        case .policy: item.policy.isEmpty ? "no policy" : item.policy
-        case .author: item.people.isEmpty ? "nobody" : item.people.joined(separator: ", ")
-        case .node: item.nodes.isEmpty ? "no node" : "node \(item.nodes)"
+        case .policy: item.policy
+        case .author: item.people
+        case .node: item.nodes
         case .kind: item.kind
+        }
+    }
+
+    /// What a group is called.
+    package func title(of group: Group) -> String {
+        switch grouping {
+        case .none, .entity, .kind: group.name
+        case .policy: group.name.isEmpty ? "no policy" : group.name
+        case .author: group.name.isEmpty ? "nobody" : group.name
+        case .node: group.name.isEmpty ? "no node" : "node \(group.name)"
         }
     }
 
@@ -300,9 +346,21 @@ package struct ConflictList: Sendable {
     /// Goes to a row.
     package mutating func move(to row: Int) { cursor = max(0, min(rows.count - 1, row)) }
 
+    private var selectedIndex: Int? {
+        guard rows.indices.contains(cursor), case .item(let index) = rows[cursor] else {
+            return nil
+        }
+        return index
+    }
+
+    private mutating func choose(index: Int?) {
+        guard let index, let row = rows.firstIndex(of: .item(index)) else { return }
+        cursor = row
+    }
+
     /// Goes to the first conflict that fits; stays where none does.
     @discardableResult
-    package mutating func choose(_ isWanted: (ConflictItem) -> Bool) -> Bool {
+    package mutating func choose(where isWanted: (ConflictItem) -> Bool) -> Bool {
         let found = rows.firstIndex { row in
             if case .item(let index) = row { isWanted(items[index]) } else { false }
         }
@@ -332,8 +390,8 @@ package struct ConflictList: Sendable {
             set(index, !marked[index])
             move(by: 1)
         case .group(let place):
-            let name = groups[place].name
-            let indices = matches.filter { self.name(ofGroupOf: items[$0]) == name }
+            guard let group = groupPlaces[groups[place].name] else { return }
+            let indices = matches.filter { groupOf[$0] == group }
             let areAll = indices.allSatisfy { marked[$0] }
             for index in indices { set(index, !areAll) }
         }

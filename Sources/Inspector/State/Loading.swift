@@ -133,9 +133,8 @@ enum Loading {
         let interval = state.source.isReadOnly ? fileInterval : interval
         var effects: [InspectorEffect] = []
         if state.now - state.lastStatus >= interval { effects += status(&state) }
-        if state.isListStale, !state.list.isLoading,
-            state.now - state.lastList >= wholeListInterval
-        {
+        let pause = state.list.items.count <= small ? 0 : wholeListInterval
+        if state.isListStale, !state.list.isLoading, state.now - state.lastList >= pause {
             effects += list(&state)
         }
         return effects
