@@ -78,6 +78,7 @@ extension EndToEnd.InspectTests {
                 try await cluster.node(1).save(.update(uri, ["b": "here"]))
                 try await cluster.node(2).save(.update(uri, ["b": "there"]))
                 await cluster.heal()
+                try await cluster.waitForConvergence()
                 try await terminal.wait(for: "Latest.b")
                 _ = try await cluster.node(1).terminate()
                 try await terminal.wait(for: "No answer for")

@@ -14,7 +14,7 @@ package struct Conflict: Hashable, Sendable {
         package let value: JSONValue
         package let isDeleted: Bool
         package let isVisible: Bool
-        /// Whose side it is, where the sides are of several objects.
+        /// The object that the side is of, where there are several.
         package let object: String?
         /// Members that a discarded save changed, one a line.
         package let relationships: [String]

@@ -78,7 +78,7 @@ package struct ConflictList: Sendable {
     private var groupNames: [String] = []
     private var groupPlaces: [String: Int] = [:]
     private var collapsed: Set<String> = []
-    /// What shorter filters let through, for whoever takes letters away again.
+    /// What shorter filters let through, for a person who takes letters away again.
     private var wider: [(filter: String, matches: [Int])] = []
     private static let maximumWider = 8
 

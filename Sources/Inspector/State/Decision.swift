@@ -106,7 +106,7 @@ package struct Decision: Hashable, Sendable {
 
 /// Words for a shell.
 package enum ShellText {
-    /// A command line whose words a shell takes as they are.
+    /// A command line of words that a shell takes as they are.
     package static func line(_ words: [String]) -> String {
         words.map(quoted).joined(separator: " ")
     }

@@ -85,6 +85,11 @@ enum Loading {
         ObjectURI(uri).map { "/v1/objects/\(URLText.encode($0.entityName))/\($0.row)" }
     }
 
+    /// An object as commands name it.
+    private static func name(ofObject uri: String) -> String {
+        ObjectURI(uri).map { "\($0.entityName)/\($0.row)" } ?? uri
+    }
+
     static func object(
         _ purpose: Purpose, _ uri: String, _ state: inout InspectorState
     ) -> [InspectorEffect] {
@@ -96,7 +101,9 @@ enum Loading {
         guard let path = path(ofObject: uri) else { return [] }
         state.blame = InspectorState.BlameState(uri: uri)
         return ask(
-            InspectorRequest(.blame(uri), "GET", path + "/blame"), command: ["blame", uri], &state)
+            InspectorRequest(.blame(uri), "GET", path + "/blame"),
+            command: ["blame", name(ofObject: uri)],
+            &state)
     }
 
     static func versions(_ uri: String, _ state: inout InspectorState) -> [InspectorEffect] {
@@ -110,7 +117,9 @@ enum Loading {
         state.object = InspectorState.ObjectState(uri: uri)
         return object(.object(uri), uri, &state)
             + ask(
-                InspectorRequest(.life(uri), "GET", path + "/log"), command: ["log", uri], &state)
+                InspectorRequest(.life(uri), "GET", path + "/log"),
+                command: ["log", name(ofObject: uri)],
+                &state)
     }
 
     static func verify(_ state: inout InspectorState) -> [InspectorEffect] {

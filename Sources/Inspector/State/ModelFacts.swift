@@ -1,4 +1,4 @@
-// What the inspector knows of the model: which properties there are, and of which types.
+// What the inspector knows of the model: its properties and their types.
 
 package import Coordinator
 

@@ -117,11 +117,15 @@ final class PseudoTerminal: Sendable {
             posix_spawn_file_actions_destroy(&actions)
             posix_spawnattr_destroy(&attributes)
         }
-        // A session of its own (POSIX_SPAWN_SETSID), whose first terminal is the one it controls.
+        // A session of its own (POSIX_SPAWN_SETSID), which controls the first terminal it opens.
         posix_spawnattr_setflags(&attributes, 0x80)
         posix_spawn_file_actions_addopen(&actions, 0, terminal, O_RDWR, 0)
         posix_spawn_file_actions_adddup2(&actions, 0, 1)
         posix_spawn_file_actions_adddup2(&actions, 0, 2)
+        // A socket that the program held too would stay open when the test closes it.
+        for descriptor in Int32(3)..<1_024 {
+            posix_spawn_file_actions_addclose(&actions, descriptor)
+        }
         let words = arguments.map { strdup($0) } + [nil]
         let variables = environment.sorted { $0.key < $1.key }.map {
             strdup("\($0.key)=\($0.value)")

@@ -5,7 +5,7 @@ import Foundation
 import Inspector
 import Synchronization
 
-/// Standard input and output as a screen. Whoever enters leaves, whatever happens.
+/// Standard input and output as a screen. What takes the terminal gives it back, whatever happens.
 final class RawTerminal: Sendable {
     /// What the terminal was set to before; nil while this program does not have it.
     private let original = Mutex<termios?>(nil)
