@@ -100,6 +100,32 @@ import Testing
         #expect(inspector.lastChange?.body?.object?["values"] == ["age": 42])
     }
 
+    @Test("A reference is typed by the object's name, in the cluster of the conflict's object")
+    func typesReference() {
+        let conflict = TestInspector.conflict(
+            "manager", short: "77aa01", state: "unresolved",
+            one: "\"x-tributary://shop/Person/p18\"", two: "null", policy: "error")
+        var inspector = TestInspector(conflicts: [conflict])
+        inspector.answers["POST /v1/conflicts/Person.p17.manager/resolution"] = saved("1-1")
+        inspector.type("e")
+        #expect(inspector.text.contains("manager (reference) becomes: Person/p18"))
+        for (text, wanted) in [
+            ("p19", "x-tributary://shop/Person/p19"),
+            ("Person/p20", "x-tributary://shop/Person/p20"),
+        ] {
+            inspector.press(.control("u"))
+            inspector.type(text)
+            inspector.press(.enter, .enter)
+            #expect(
+                inspector.lastChange?.body?.object?["values"] == ["manager": .string(wanted)])
+            inspector.type("e")
+        }
+        inspector.press(.control("u"))
+        inspector.type("somebody else")
+        inspector.press(.enter)
+        #expect(inspector.state.message?.text == "Type an object, such as Person/p17.")
+    }
+
     @Test("A closed conflict's other side is an ordinary save against the version on the screen")
     func savesOverClosed() {
         let closed = TestInspector.conflict(

@@ -135,7 +135,9 @@ struct TestInspector {
         {"entities": [
           {"name": "Person", "attributes": [{"name": "name", "type": "string"},
             {"name": "phone", "type": "string"}, {"name": "age", "type": "integer64"},
-            {"name": "photo", "type": "binary"}, {"name": "notes", "type": "string"}]},
+            {"name": "photo", "type": "binary"}, {"name": "notes", "type": "string"}],
+           "relationships": [{"name": "manager", "destination": "Person", "inverse": "reports"},
+             {"name": "reports", "destination": "Person", "inverse": "manager", "toMany": true}]},
           {"name": "Customer", "parent": "Person", "attributes": []},
           {"name": "Order", "attributes": [{"name": "city", "type": "string"}]}]}
         """

@@ -33,7 +33,14 @@ enum BlamePanel {
         _ answer: JSONObject, _ state: InspectorState, _ columns: Int
     ) -> [StyledLine] {
         var lines: [StyledLine] = []
-        if answer["alive"]?.boolean == false {
+        if let deleted = answer["deleted"]?.object {
+            lines += StyledLines.wrap(
+                [Span("deleted   ", .red), Span(origin(deleted, now: state.now))], to: columns,
+                indent: 4)
+            if let note = deleted["note"]?.string, !note.isEmpty {
+                lines.append([Span("  “\(note)”")])
+            }
+        } else if answer["alive"]?.boolean == false {
             lines.append([Span("The object is deleted.", .red)])
         }
         if let inserted = answer["inserted"]?.object {
@@ -85,10 +92,29 @@ enum BlamePanel {
                 ? "a deletion" : ValueLines.brief(beat["value"] ?? .null, maximum: 200)
             let who = beat["write"]?.object.map { origin($0, now: state.now) } ?? ""
             lines += StyledLines.wrap(
-                [Span("  beat ", .yellow), Span(value), Span(", by \(who)")], to: columns, indent: 4
+                [
+                    Span(
+                        beat["state"]?.string == "unresolved" ? "  undecided beside " : "  beat ",
+                        .yellow), Span(value), Span(", by \(who)"),
+                ], to: columns, indent: 4
             )
             lines += StyledLines.wrap(
                 [Span("    because: \(beat["text"]?.string ?? "")", .dim)], to: columns, indent: 4)
+        }
+        switch entry["undo"]?.object?["kind"]?.string {
+        case "conflict"?:
+            let undo = entry["undo"]?.object
+            let name = undo?["short"]?.string ?? undo?["conflict"]?.string ?? ""
+            lines.append([
+                Span("  taken back by: ", .dim), Span("u", .key), Span(" at conflict "),
+                Span(name, .cyan),
+            ])
+        case "save"?:
+            let dot = entry["undo"]?.object?["transaction"]?.string ?? ""
+            let command = ShellText.line(["tributary", "undo", dot] + state.source.flags)
+            lines += StyledLines.wrap(
+                [Span("  taken back by: ", .dim), Span(command, .cyan)], to: columns, indent: 4)
+        default: break
         }
         return lines
     }

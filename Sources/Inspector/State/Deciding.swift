@@ -120,9 +120,10 @@ enum Deciding {
             return
         }
         let type = item.property.flatMap { state.model.type(of: $0, in: item.entity) }
-        if let type, !["binary", "transformable"].contains(type) {
-        } else if item.property != nil {
-            state.say("Only text, numbers, truth values and dates can be typed.", .failure)
+        let isTypeable = type.map { !["binary", "transformable"].contains($0) } ?? false
+        if item.property != nil, !isTypeable {
+            state.say(
+                "Only text, numbers, truth values, dates and references can be typed.", .failure)
             return
         }
         let current = state.subject?.object?["values"]?.object
@@ -131,7 +132,8 @@ enum Deciding {
             ? conflict.sides.first { $0.isVisible }?.value : item.property.flatMap { current?[$0] }
         let text: String =
             switch visible {
-            case .string(let text)? where item.property != nil: text
+            case .string(let text)? where item.property != nil:
+                ObjectURI(text).map { "\($0.entityName)/\($0.row)" } ?? text
             case .integer?, .double?, .boolean?: visible.map { JSONWriter.text(of: $0) } ?? ""
             default: ""
             }
@@ -157,7 +159,12 @@ enum Deciding {
                 return
             }
         }
-        switch ModelFacts.value(text, type: type) {
+        let item = conflict.item
+        let typed =
+            type == ModelFacts.toOne
+            ? state.model.reference(text, from: name, of: item.object, in: item.entity)
+            : ModelFacts.value(text, type: type)
+        switch typed {
         case .failure(let mistake): state.say("Type \(mistake.expected).", .failure)
         case .success(let value):
             let title = state.title(of: conflict.item.object)

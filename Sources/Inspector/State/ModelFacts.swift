@@ -6,9 +6,14 @@ package import Coordinator
 package struct ModelFacts: Hashable, Sendable {
     private struct Entity: Hashable, Sendable {
         let parent: String?
-        /// Types by attribute.
+        /// Types by attribute; of a to-one ``ModelFacts/toOne``.
         let attributes: [String: String]
+        /// Destinations by to-one.
+        let destinations: [String: String]
     }
+
+    /// What ``type(of:in:)`` gives for a reference to one object.
+    package static let toOne = "reference"
 
     private var entities: [String: Entity] = [:]
 
@@ -24,20 +29,49 @@ package struct ModelFacts: Hashable, Sendable {
                 guard let name = attribute["name"]?.string else { continue }
                 attributes[name] = attribute["type"]?.string
             }
-            entities[name] = Entity(parent: entity["parent"]?.string, attributes: attributes)
+            var destinations: [String: String] = [:]
+            for relationship in (entity["relationships"]?.array ?? []).compactMap(\.object) {
+                guard let name = relationship["name"]?.string,
+                    relationship["toMany"]?.boolean != true
+                else { continue }
+                attributes[name] = Self.toOne
+                destinations[name] = relationship["destination"]?.string
+            }
+            entities[name] = Entity(
+                parent: entity["parent"]?.string, attributes: attributes,
+                destinations: destinations)
         }
     }
 
     /// The type of an attribute, also of one that is inherited; nil where there is none.
     package func type(of property: String, in entity: String) -> String? {
+        look(in: entity) { $0.attributes[property] }
+    }
+
+    private func look(in entity: String, _ found: (Entity) -> String?) -> String? {
         var name: String? = entity
         // A model has no loops, but this one came over the network.
         for _ in 0..<64 {
             guard let known = name.flatMap({ entities[$0] }) else { return nil }
-            if let type = known.attributes[property] { return type }
+            if let text = found(known) { return text }
             name = known.parent
         }
         return nil
+    }
+
+    /// Reads what a person typed as a reference: `p17`, `Person/p17`, a URI, or nothing for none.
+    package func reference(
+        _ text: String, from property: String, of object: String, in entity: String
+    ) -> Result<JSONValue, ValueMistake> {
+        let text = text.split(whereSeparator: \.isWhitespace).joined()
+        if text.isEmpty || text == "nil" { return .success(.null) }
+        if ObjectURI(text) != nil { return .success(.string(text)) }
+        let destination = look(in: entity) { $0.destinations[property] } ?? entity
+        let path = text.contains("/") ? text : "\(destination)/\(text)"
+        guard let cluster = ObjectURI(object)?.cluster,
+            let uri = ObjectURI("\(ObjectURI.scheme)\(cluster)/\(path)")
+        else { return .failure(.init("an object, such as \(destination)/p17")) }
+        return .success(.string(uri.description))
     }
 
     /// Reads what a person typed as a value of a type.
