@@ -104,11 +104,15 @@ struct ThreeWayLines {
     private func side(_ index: Int) -> [StyledLine] {
         let side = conflict.sides[index]
         let name = "side \(index + 1)"
-        let style: CellStyle = side.isVisible ? CellStyle(hue: .green, isBold: true) : .bold
-        let mark = Span("◀ shown  ", CellStyle(hue: .green, isBold: true))
+        let isShown = side.isVisible && conflict.item.isOpen
+        let style: CellStyle = isShown ? CellStyle(hue: .green, isBold: true) : .bold
+        // A closed conflict knows what was seen then; what is there now stands below.
+        let mark =
+            conflict.item.isOpen
+            ? Span("◀ shown  ", CellStyle(hue: .green, isBold: true)) : Span("◀ was shown  ", .dim)
         var shown: StyledLine = side.isVisible ? [mark] : []
         if !isWhole, !side.isVisible, conflict.sides.contains(where: \.isVisible) {
-            shown.append(Span("         "))
+            shown.append(Span(String(repeating: " ", count: mark.text.count)))
         }
         shown.append(Span(side.origin))
         if side.milliseconds > 0 {
@@ -273,7 +277,8 @@ struct ThreeWayLines {
             let value = values[property], !conflict.item.isOpen || isWhole
         else { return [] }
         let shown = single(value, nil, property: property)
-        return [labelled("now", .bold, shown.first ?? [])]
+        let style = CellStyle(hue: .green, isBold: true)
+        return [labelled("now", style, shown.first ?? [])]
             + (isWhole ? shown.dropFirst().map { indented($0) } : [])
     }
 
