@@ -11,7 +11,7 @@ SOAK_SEEDS ?= 50000
 SOAK_FIRST ?= 1000001
 
 # Real clusters that `make test` runs; `make verify` runs all of them.
-SHORT_END_TO_END = Partition|Crash|Pin|Count|Relationship|Mistake
+SHORT_END_TO_END = Partition|Crash|Pin|Count|Relationship|Mistake|Inspect
 
 # One deliberate defect of each kind, for `make verify`; `make mutants` has all.
 MUTANT_SAMPLE = dot-reused save-not-synced tie-by-arrival dangling-shown join-keeps-overwritten \
@@ -69,7 +69,7 @@ test: dependencies
 	@# One after the other: the laws keep both cores busy, and what waits for a node would starve.
 	@echo "2 of 4: rules, laws, the store and the program's commands (some minutes)..."
 	@SWIFT="$(SWIFT)" Tests/run \
-		'^(HouseRules|Merge|Replication|Coordinator|NodeCore|Fuzz|Command)Tests\.'
+		'^(HouseRules|Merge|Replication|Coordinator|NodeCore|Fuzz|Inspector|Command)Tests\.'
 	@echo "3 of 4: one node..."
 	@SWIFT="$(SWIFT)" Tests/run '^NodeTests\.'
 	@echo "4 of 4: real clusters, the short ones..."

@@ -115,10 +115,13 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser")
             ],
             swiftSettings: settings),
+        // The terminal inspector without a terminal: what it knows, what a key does, what is shown.
+        .target(
+            name: "Inspector", dependencies: ["Console", "Coordinator"], swiftSettings: settings),
         .executableTarget(
             name: "TributaryCLI",
             dependencies: [
-                "Merge", "Coordinator", "Node", "Client", "Console",
+                "Merge", "Coordinator", "Node", "Client", "Console", "Inspector",
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
@@ -226,6 +229,10 @@ let package = Package(
             ],
             path: "Fuzz/Sources",
             exclude: ["CFuzzer", "TributaryFuzz/TributaryFuzz.swift"], swiftSettings: settings),
+        .testTarget(
+            name: "InspectorTests",
+            dependencies: ["Inspector", "Console", "Coordinator", "TestSupport"],
+            exclude: ["Screens"], swiftSettings: settings),
         .testTarget(
             name: "CommandTests",
             dependencies: [

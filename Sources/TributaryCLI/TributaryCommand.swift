@@ -29,6 +29,7 @@ struct TributaryCommand: AsyncParsableCommand {
             BlameCommand.self, LogCommand.self, DiffCommand.self, UndoCommand.self,
             PolicyCommand.self,
             ConsumersCommand.self, GenerationsCommand.self, ConflictsCommand.self,
+            InspectCommand.self,
             OrphansCommand.self, VerifyCommand.self,
             ModelCommand.self, SQLCommand.self, AdviseCommand.self, BackupCommand.self,
             RestoreCommand.self,
