@@ -20,7 +20,7 @@ export async function timelinePage(view) {
 	const overTime = h("div");
 	let saves = [];
 	let hasOlder = false;
-	// Moments before which the pages end; null is the newest.
+	// Moments at which the pages end; null is the newest.
 	let ends = [null];
 	let enough = 10000;
 
@@ -48,7 +48,7 @@ export async function timelinePage(view) {
 
 	async function page(begin, end) {
 		const iso = (moment) => new Date(moment).toISOString();
-		const where = [begin !== null && `timestamp >= '${iso(begin)}'`, end !== null && `timestamp < '${iso(end)}'`].filter(Boolean).join(" AND ");
+		const where = [begin !== null && `timestamp >= '${iso(begin)}'`, end !== null && `timestamp <= '${iso(end)}'`].filter(Boolean).join(" AND ");
 		let found = [];
 		let after = null;
 		// A bound, for a node that takes thousands of saves a second.
