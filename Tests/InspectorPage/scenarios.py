@@ -164,6 +164,8 @@ def served(world):
             assert answer.headers["X-Content-Type-Options"] == "nosniff", path
             assert answer.headers["Referrer-Policy"] == "no-referrer", path
             assert answer.headers["Set-Cookie"] is None, path
+            kind = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}.get(path.rsplit(".", 1)[-1], "text/html")
+            assert answer.headers["Content-Type"].startswith(kind), f"{path}: {answer.headers['Content-Type']}"
             tag = answer.headers["ETag"]
         request = urllib.request.Request(world.page.bases[1] + path, headers={"If-None-Match": tag})
         try:
@@ -518,6 +520,9 @@ def hostile(world):
     page.size(1280, 900)
     page.open(1, world.place(uri, "phone"), author=MARKUP)
     page.sees("U+202E", "U+0007")
+    # A line to paste into a terminal must do what it shows.
+    assert page.run("return [...document.querySelectorAll('.command code')].every((one) => !/[\\u0000-\\u001f\\u202a-\\u202e]/.test(one.textContent))")
+    assert "not safe in a terminal" in page.run("return document.querySelector('main').textContent")
     page.press("Keep this side")
     page.sees("Decided: side 1 stays.")
 
@@ -680,6 +685,8 @@ def node_map(world):
     page = world.page
     page.open(1, "#/nodes")
     page.until("all links are up", lambda: "All links are up" in page.one("svg.map").get_attribute("aria-label"))
+    # Nodes tell each other each second what they have.
+    wait_until("nobody lacks anything", lambda: not any(peer["lag"] for peer in world.nodes[1].status()["peers"]))
     world.cut()
     for count in range(3):
         world.nodes[1].update(world.people["report"], {"notes": f"while cut {count}"}, author="anna")

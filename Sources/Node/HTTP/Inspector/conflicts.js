@@ -245,7 +245,11 @@ export async function conflictList(view) {
 			choice("Group by", groups, value("group"), change("group"), { key: "group" }), filter),
 		marked, total, list);
 	draw();
-	view.onChange(async () => {
+	let { conflicts } = view;
+	view.onChange(async (batch) => {
+		const objects = new Set(state.conflicts.map((one) => one.object));
+		if (conflicts === view.conflicts && batch.length && !batch.some((one) => one.changes.some((change) => objects.has(change.object)))) return;
+		({ conflicts } = view);
 		const before = new Set(state.conflicts.map((one) => one.id));
 		await refresh();
 		const fresh = state.conflicts.filter((one) => !before.has(one.id)).length;

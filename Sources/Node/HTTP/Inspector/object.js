@@ -1,7 +1,7 @@
 // One object: its values with blame, what it is related to, its conflicts, its life.
 
 import { objectPath } from "./api.js";
-import { blameTable, byText, changeText, neighbours, undoButton } from "./blame.js";
+import { blameTable, byText, changeText, deed, neighbours, undoButton } from "./blame.js";
 import { stateMark, subject } from "./conflicts.js";
 import { commandOf } from "./decide.js";
 import { commandLine, field, h, later, part, scroller, table } from "./dom.js";
@@ -64,7 +64,7 @@ export async function objectPage(view, entity, id) {
 		if (!entries.length) return h("p.quiet", "History has no save of it.");
 		const labels = await labelsOf(entries.flatMap((one) => Object.values(one.values ?? {})), view.signal);
 		const rows = [...entries].reverse().map((one) => [byText(one),
-			[h("strong", { insert: "made", update: "changed", delete: "deleted" }[one.kind] ?? one.kind), changeText(one, (name) => schema.type(entity, name), labels)], [dotText(one.dot), " ", undoButton(one.dot)]]);
+			[h("strong", deed(one.kind)), changeText(one, (name) => schema.type(entity, name), labels)], [dotText(one.dot), " ", undoButton(one.dot)]]);
 		return [!complete && h("p.quiet", "Older history was purged."), scroller("div.picture", "The object's life as a picture", lanes(markApart(entries), { name: "The object's life" })),
 			table("The saves of this object, newest first", ["Who", "What", "Save"], rows)];
 	});

@@ -305,7 +305,7 @@ export async function conflictPage(view, id) {
 
 	function details() {
 		const rows = [["ID", h("code", conflict.id)], ["Short ID", h("code", conflict.short)], ["Kind", conflict.kind], ["Policy", conflict.policy], ["Object", h("code", conflict.object)],
-			["Sides", h("span", conflict.sides.map((side) => [dotText(side.dot), " "]))], ["Closed by", conflict.closedBy ? dotText(conflict.closedBy) : "nothing yet"]];
+			["Closed by", conflict.closedBy ? dotText(conflict.closedBy) : "nothing yet"]];
 		return asTable("IDs and saves", table("The conflict in detail", ["What", "Value"], rows));
 	}
 
@@ -327,7 +327,7 @@ export async function conflictPage(view, id) {
 }
 
 function valueField(name, type, value) {
-	const text = value === null || value === undefined ? "" : String(value);
+	const text = value == null ? "" : String(value);
 	const isNull = h("label.field.inline", h("input", { type: "checkbox", name: `null ${name}`, checked: value === null, label: `${name}: no value` }), h("span", "no value"));
 	const properties = { name: `value ${name}`, key: `value ${name}`, value: text };
 	if (type === "boolean") return h("div", choice(name, [["true", "true"], ["false", "false"]], text || "false", () => {}, properties), isNull);
