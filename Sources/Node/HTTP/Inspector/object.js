@@ -31,7 +31,7 @@ export async function objectPage(view, entity, id) {
 			h("p.path", h("a", { href: dataPlace(entity) }, entity), " › ", h("code", id)),
 			problem && h("p.bad-text", { role: "alert" }, problem),
 			object && object.id !== uri && h("p", "Another object has the same unique key and is shown for this one: ", h("code", object.id)),
-			object?.conflicted && h("p", h("span.state", { "data-state": "unresolved" }, "conflict"), " A decision is wanted. See below."),
+			object?.conflicted && h("p", h("span.state", { "data-state": "unresolved" }, "conflict"), " A decision is wanted: see below."),
 			past(), object && (at ? oldValues(object) : [part("Values, and who wrote them", blameTable(view, schema, object)), h("section.panel", neighbours(view, schema, object))]),
 			part("Conflicts of this object", conflicts()), part("Its life", life()),
 			h("section", h("details", h("summary", "Version, address, command"), object && h("p", "Version ", h("code", object.version)), h("p", "Address ", h("code", uri)),
