@@ -10,6 +10,7 @@ Where Chromium, its driver, Selenium or the program cannot be had, it says so an
 import os
 import pathlib
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -63,6 +64,8 @@ def main():
     binary = cluster.program()
     if not binary:
         skip("the program is not built: swift build --product tributary, or set TRIBUTARY")
+    # Whoever ends the tests ends the nodes and the browser, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     began = time.monotonic()
     nodes = cluster.Cluster(binary)
     servers = []

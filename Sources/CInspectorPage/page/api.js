@@ -112,7 +112,7 @@ async function send(method, path, body, options = {}) {
 
 /** Gets a path with parameters; those that are null or empty are left out. */
 export function get(path, parameters = {}, options) {
-	const query = Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined && value !== "")
+	const query = Object.entries(parameters).filter(([, value]) => value != null && value !== "")
 		.map(([key, value]) => `${key}=${encodeURIComponent(value)}`).join("&");
 	return send("GET", query ? `${path}?${query}` : path, undefined, options);
 }

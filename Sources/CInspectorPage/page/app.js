@@ -69,7 +69,10 @@ class View {
 		}
 	}
 
-	/** Calls back, at most four times a second, when something was saved at any node. */
+	/** What is known of conflicts: it differs where one came or closed. */
+	get conflicts() { return JSON.stringify([status?.conflicts, status?.history?.closedConflicts]); }
+
+	/** Calls back with transactions that were saved at any node; with none where some may have been missed. */
 	onChange(callback) { this.listeners.push(callback); }
 
 	/** Calls back again and again. */
@@ -147,36 +150,44 @@ async function readStatus(quiet = false) {
 function drawNavigation() {
 	const place = parts().path.split("/")[0].replace("object", "data");
 	const open = Object.values(status?.conflicts?.unresolved ?? {}).reduce((sum, number) => sum + Number(number), 0);
-	keepFocus(document.getElementById("nav"), () => replace(document.getElementById("nav"), views.map(([path, text]) =>
+	const nav = document.getElementById("nav");
+	keepFocus(nav, () => replace(nav, views.map(([path, text]) =>
 		h("a", { href: `#/${path}`, key: path, "aria-current": path === place ? "page" : null }, text,
 			path === "conflicts" && open > 0 && h("span.badge", h("span.hidden", " "), open, h("span.hidden", " wait for a decision"))))));
 }
 
 function drawHere() {
-	const live = { live: ["on", "Live"], waiting: ["off", "Not connected; trying again"] }[liveState];
-	keepFocus(document.getElementById("here"), () => replace(document.getElementById("here"),
+	const here = document.getElementById("here");
+	keepFocus(here, () => replace(here,
 		status && h("span.where", h("bdi", status.cluster), ` · node ${status.node}`),
-		h(`span.live.${live[0]}`, { role: "status" }, live[1]),
+		liveState === "live" ? h("span.live.on", "Live") : h("span.live.off", "Not connected; trying again"),
 		button(author() ? `You: ${author()}` : "Who are you?", async () => { await askAuthor(true); drawHere(); }, { key: "author", class: "small", title: "Decisions carry this name" }),
 		hasToken() && button("Forget token", () => { forgetToken(); status = null; show(); }, { key: "token", class: "small" }),
 		button("?", () => showHelp(), { key: "help", class: "small", label: "Keys and help" })));
 }
 
-// Transactions come one by one; views are told of them together.
+// Transactions come one by one; views are told of them together, and more rarely the longer they take.
 let waiting = [];
-let timer = null;
-function take(transaction) {
+let isTelling = false;
+async function take(transaction) {
 	waiting.push(transaction);
 	if (waiting.length > 500) waiting.shift();
-	timer ??= setTimeout(async () => {
-		timer = null;
-		const batch = waiting;
+	if (isTelling) return;
+	isTelling = true;
+	let pause = 200;
+	while (waiting.length) {
+		await new Promise((go) => setTimeout(go, pause));
+		const [batch, start] = [waiting, performance.now()];
 		waiting = [];
 		forgetLabels(batch.flatMap((one) => one.changes.map((change) => change.object)));
-		readStatus(true).catch(() => {});
+		await refresh();
 		await tell(batch);
-	}, 250);
+		pause = Math.min(2000, 200 + 3 * (performance.now() - start));
+	}
+	isTelling = false;
 }
+
+const refresh = () => readStatus(true).catch(() => {});
 
 async function tell(batch) {
 	const view = current;
@@ -192,12 +203,12 @@ async function tell(batch) {
 function tellLive(state, isAgain) {
 	if (state !== liveState) {
 		liveState = state;
-		if (state === "live" && isAgain) say("Connected again.");
+		if (isAgain) say(state === "live" ? "Connected again." : "Not connected.");
 	}
 	drawHere();
 	// What came in the gap may have been missed, so the view reads everything again.
 	if (state === "live" && isAgain) {
-		readStatus(true).catch(() => {});
+		refresh();
 		if (main.querySelector("#heading")?.textContent === "That did not work") show();
 		else tell([]);
 	}
@@ -213,6 +224,6 @@ addEventListener("unhandledrejection", (event) => {
 		notice("bad", event.reason.message);
 	}
 });
-setInterval(() => { if (!document.hidden && status) readStatus(true).catch(() => {}); }, 10000);
+setInterval(() => { if (!document.hidden && status) refresh(); }, 10000);
 await show();
 follow(take, tellLive);

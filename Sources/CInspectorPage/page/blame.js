@@ -12,6 +12,9 @@ const heads = ["Property", "Value", "Written by", "Before, and what it beat"];
 export const byText = (write) => h("span", write.author !== undefined && [authorText(write.author), " "], nodeMark(write.node ?? nodeOf(write.dot)), write.timestamp && [" ", timeText(millis(write.timestamp))],
 	write.context && h("span.quiet", " · ", isolated(write.context)), write.note && [" · ", h("q", write.note)]);
 
+/** What a save did to an object. */
+export const deed = (kind) => ({ insert: "made", update: "changed", delete: "deleted" }[kind] ?? kind);
+
 /** What a save changed in an object. */
 export const changeText = (change, type, labels) => h("ul.plain", Object.entries(change.values ?? {}).slice(0, 12).map(([name, value]) => h("li", name, ": ", brief(value, type(name), labels))),
 	["add", "remove"].flatMap((key) => Object.entries(change[key] ?? {}).map(([name, uris]) => h("li", `${name}: ${key === "add" ? "linked" : "unlinked"} ${count([uris].flat().length, "object")}`))));

@@ -125,7 +125,7 @@ export async function conflictList(view) {
 		const page = sorted.slice(state.window, state.window + pageSize);
 		const rows = page.flatMap((conflict, index) => [
 			by && (!index || groupOf(page[index - 1], by) !== groupOf(conflict, by)) && groupHead(groupOf(conflict, by), sorted, by), rowOf(state, conflict, state.labels)]).filter(Boolean);
-		keepFocus(list, () => replace(list, page.length ? table("Conflicts", [headCell(h("span.hidden", heads[0])), ...heads.slice(1)], rows, "list") : nothing(), pager(sorted.length)));
+		keepFocus(list, () => replace(list, page.length ? table("Conflicts", [headCell(h("span.hidden", heads[0])), ...heads.slice(1)], rows, "list") : nothing(), pages(sorted.length)));
 		total.textContent = all.length ? `${count(all.length, "conflict")}${state.next ? " on this page, and there are more" : state.isCut ? ` among the newest ${searched.toLocaleString("en")}` : ""}.` : "";
 		state.drawMarked();
 	}
@@ -143,7 +143,7 @@ export async function conflictList(view) {
 			: h("p.empty", "There are none.");
 	}
 
-	function pager(length) {
+	function pages(length) {
 		const isFirst = isSearch() ? state.window === 0 : state.start.length === 1;
 		const isLast = isSearch() ? state.window + pageSize >= length : !state.next;
 		if (isFirst && isLast) return null;
@@ -245,7 +245,11 @@ export async function conflictList(view) {
 			choice("Group by", groups, value("group"), change("group"), { key: "group" }), filter),
 		marked, total, list);
 	draw();
-	view.onChange(async () => {
+	let { conflicts } = view;
+	view.onChange(async (batch) => {
+		const objects = new Set(state.conflicts.map((one) => one.object));
+		if (conflicts === view.conflicts && batch.length && !batch.some((one) => one.changes.some((change) => objects.has(change.object)))) return;
+		({ conflicts } = view);
 		const before = new Set(state.conflicts.map((one) => one.id));
 		await refresh();
 		const fresh = state.conflicts.filter((one) => !before.has(one.id)).length;

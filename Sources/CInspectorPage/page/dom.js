@@ -30,10 +30,10 @@ const short = { label: "aria-label", key: "data-key" };
 
 function set(element, given, value) {
 	const name = short[given] ?? given;
-	if (value === null || value === undefined || value === false) return;
+	if (value == null || value === false) return;
 	if (name === "on") {
 		for (const [event, handler] of Object.entries(value)) element.addEventListener(event, handler);
-	} else if (name === "value" || name === "checked" || name === "selected" || name === "disabled" || name === "open" || name === "hidden") {
+	} else if (/^(value|checked|selected|disabled|open)$/.test(name)) {
 		element[name] = value;
 	} else if (name === "node") {
 		// Nodes have one of six colours, beside their number.
@@ -50,7 +50,7 @@ function set(element, given, value) {
 
 function fill(element, children) {
 	for (const child of children.flat(4)) {
-		if (child === null || child === undefined || child === false) continue;
+		if (child == null || child === false) continue;
 		if (child instanceof Node) element.append(child);
 		else if (element instanceof SVGElement) element.append(plain(child));
 		else addText(element, String(child));
@@ -95,8 +95,8 @@ export function choice(label, options, value, change, properties = {}) {
 }
 
 /** A labelled field for one line. */
-export const field = (label, properties, ...more) =>
-	h("label.field", h("span", label), h("input", { type: "text", autocomplete: "off", spellcheck: "false", ...properties }), more);
+export const field = (label, properties) =>
+	h("label.field", h("span", label), h("input", { type: "text", autocomplete: "off", spellcheck: "false", ...properties }));
 
 /**
  * A table that stays one for screen readers when a narrow screen shows its rows as blocks.
@@ -170,6 +170,8 @@ export const scroller = (tag, name, ...children) => h(tag, { tabindex: "0", role
 
 /** A line to copy, with a button for that. */
 export function commandLine(text) {
+	// What cannot be seen would do something else in a terminal than it says.
+	if (plain(text) !== text || text.includes("\n")) return h("p.quiet", "This has characters that are not safe in a terminal. Decide on the page.");
 	const code = h("code", { tabindex: "0" }, text);
 	return h("div.command", code, button("Copy", async () => {
 		try {

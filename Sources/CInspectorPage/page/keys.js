@@ -16,23 +16,19 @@ const areOn = () => remembered(setting) !== "off";
 /** Shows all keys, and the switch for them. */
 export async function showHelp() {
 	await dialog("Keys and help", [
-		h("p", "Tributary lets every node save. When two people change the same value while their nodes are apart, both values are kept. ",
-			"The page shows such a conflict, who wrote what, and lets you decide. Every decision can be undone."),
+		h("p", "Every node saves. When people change one value while their nodes are apart, all their values are kept. The page shows who wrote what. You decide, and can undo that."),
 		h("dl.keys", general.map(([key, text]) => h("div", h("dt", h("kbd", key)), h("dd", text)))),
 		choice("Single keys", [["on", "on"], ["off", "off"]], areOn() ? "on" : "off", (value) => remember(setting, value)),
 	], null);
 }
 
-function isTyping(event) {
-	const target = event.target;
-	return target instanceof Element && target.closest("input:not([type=checkbox]), textarea, select, [contenteditable], dialog");
-}
+const isTyping = ({ target }) => target instanceof Element && target.closest("input:not([type=checkbox]), textarea, select, dialog");
 
 function move(step) {
 	const rows = [...document.querySelectorAll("#main [data-row]")].filter((row) => row.offsetParent);
 	if (!rows.length) return;
 	const at = rows.findIndex((row) => row.contains(document.activeElement));
-	const row = rows[Math.max(0, Math.min(rows.length - 1, at < 0 ? (step > 0 ? 0 : rows.length - 1) : at + step))];
+	const row = rows[Math.max(0, Math.min(rows.length - 1, at + step))];
 	(row.querySelector("[data-open]") ?? row).focus();
 	row.scrollIntoView({ block: "nearest" });
 }

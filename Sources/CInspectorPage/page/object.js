@@ -1,7 +1,7 @@
 // One object: its values with blame, what it is related to, its conflicts, its life.
 
 import { objectPath } from "./api.js";
-import { blameTable, byText, changeText, neighbours, undoButton } from "./blame.js";
+import { blameTable, byText, changeText, deed, neighbours, undoButton } from "./blame.js";
 import { stateMark, subject } from "./conflicts.js";
 import { commandOf } from "./decide.js";
 import { commandLine, field, h, later, part, scroller, table } from "./dom.js";
@@ -31,7 +31,7 @@ export async function objectPage(view, entity, id) {
 			h("p.path", h("a", { href: dataPlace(entity) }, entity), " › ", h("code", id)),
 			problem && h("p.bad-text", { role: "alert" }, problem),
 			object && object.id !== uri && h("p", "Another object has the same unique key and is shown for this one: ", h("code", object.id)),
-			object?.conflicted && h("p", h("span.state", { "data-state": "unresolved" }, "conflict"), " A decision is wanted. See below."),
+			object?.conflicted && h("p", h("span.state", { "data-state": "unresolved" }, "conflict"), " A decision is wanted: see below."),
 			past(), object && (at ? oldValues(object) : [part("Values, and who wrote them", blameTable(view, schema, object)), h("section.panel", neighbours(view, schema, object))]),
 			part("Conflicts of this object", conflicts()), part("Its life", life()),
 			h("section", h("details", h("summary", "Version, address, command"), object && h("p", "Version ", h("code", object.version)), h("p", "Address ", h("code", uri)),
@@ -64,7 +64,7 @@ export async function objectPage(view, entity, id) {
 		if (!entries.length) return h("p.quiet", "History has no save of it.");
 		const labels = await labelsOf(entries.flatMap((one) => Object.values(one.values ?? {})), view.signal);
 		const rows = [...entries].reverse().map((one) => [byText(one),
-			[h("strong", { insert: "made", update: "changed", delete: "deleted" }[one.kind] ?? one.kind), changeText(one, (name) => schema.type(entity, name), labels)], [dotText(one.dot), " ", undoButton(one.dot)]]);
+			[h("strong", deed(one.kind)), changeText(one, (name) => schema.type(entity, name), labels)], [dotText(one.dot), " ", undoButton(one.dot)]]);
 		return [!complete && h("p.quiet", "Older history was purged."), scroller("div.picture", "The object's life as a picture", lanes(markApart(entries), { name: "The object's life" })),
 			table("The saves of this object, newest first", ["Who", "What", "Save"], rows)];
 	});

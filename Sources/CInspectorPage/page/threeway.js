@@ -56,13 +56,13 @@ export async function conflictPage(view, id) {
 		if (isOpen) conflict.sides.slice(0, 9).forEach((side, index) => { view.keys[String(index + 1)] = () => keep(side, index); });
 		if (conflict.state !== "unresolved") view.keys.u = takeBack;
 		view.page(about(conflict, name),
-			h("p.path", h("a", { href: "#/conflicts" }, "Conflicts"), " › ", h("span", conflict.entity), " › ", objectLink(conflict.object, labels)),
+			h("p.path", h("a", { href: "#/conflicts" }, "Conflicts"), " › ", conflict.entity, " › ", objectLink(conflict.object, labels)),
 			h("p.lead", stateMark(conflict.state), " ", summary(object)),
 			decisionBox(),
 			part("What happened", h("div.story", fork(), story(labels))),
 			part(isOpen ? "Choose what stays" : "The values",
 				isOpen && noteField(),
-				h("div.cards", conflict.base && baseCard(labels), conflict.sides.map((side, index) => sideCard(side, index, isOpen, labels))),
+				h("div.cards", conflict.base && baseCard(labels), conflict.sides.map((side, index) => sideCard(side, index, isOpen, labels, object))),
 				conflict.kind === "count" && h("p", "This conflict has no sides. Change the object until it is right: ", objectLink(conflict.object, labels))),
 			isOpen && otherWays(object, labels),
 			resultBox(object, labels),
@@ -103,7 +103,7 @@ export async function conflictPage(view, id) {
 		return s("svg.fork", { viewBox: `0 0 150 ${height}`, width: 150, height, role: "img", label: `One value became ${sides.length}${isJoined ? ", and one again" : ""}.` },
 			sides.map((side, index) => {
 				const y = 25 + index * 34;
-				return [s("path.line", { node: side.node, d: `M18 ${middle} C45 ${middle} 45 ${y} 72 ${y}${isJoined ? ` C105 ${y} 105 ${middle} 132 ${middle}` : " H125"}`, "stroke-dasharray": isJoined && !side.visible ? "4 4" : null }),
+				return [s("path.line", { node: side.node, d: `M18 ${middle} C45 ${middle} 45 ${y} 72 ${y}${isJoined ? ` C105 ${y} 105 ${middle} 132 ${middle}` : " H125"}` }),
 					s("circle.dot", { node: side.node, cx: 72, cy: y, r: 10 }), s("text.in", { x: 72, y: y + 4 }, String(index + 1))];
 			}),
 			s("circle.base", { cx: 18, cy: middle, r: 7 }), isJoined && s("circle.base", { cx: 132, cy: middle, r: 7 }));
@@ -126,15 +126,16 @@ export async function conflictPage(view, id) {
 	}
 
 	function baseCard(labels) {
-		return h("article.card.base", { label: "Before" }, h("h3", "Before"), h("p.meta", "What all had seen ", dotText(conflict.base.dot)),
+		return h("article.card.base", h("h3", "Before"), h("p.meta", "What all had seen ", dotText(conflict.base.dot)),
 			h("div.body", whole(conflict.base.value, typeOf(conflict.property), null, labels)));
 	}
 
-	function sideCard(side, index, isOpen, labels) {
-		const isShown = side.visible && conflict.open;
+	function sideCard(side, index, isOpen, labels, object) {
+		const isKept = conflict.property && encode(side.value) === encode(object?.values[conflict.property]);
+		const tag = conflict.decision ? isKept && "shown now" : side.visible && (conflict.open ? "shown now" : "was shown");
 		const how = sideChoice(side, index);
-		return h(`article.card${side.visible ? ".shown" : ""}`, { node: side.node, label: `Side ${index + 1}` },
-			h("h3", h("span.number", index + 1), authorText(side.author), " ", nodeMark(side.node), side.visible && h("span.tag", isShown ? "shown now" : "was shown")),
+		return h("article.card", { node: side.node, label: `Side ${index + 1}` },
+			h("h3", h("span.number", index + 1), authorText(side.author), " ", nodeMark(side.node), tag && h("span.tag", tag)),
 			h("p.meta", timeText(millis(side.timestamp)), side.context && [" · ", isolated(side.context)], " · ", dotText(side.dot)),
 			h("div.body", sideBody(side, labels)),
 			isOpen && h("div.foot", button([keepText(side), " ", h("kbd", { "aria-hidden": "true" }, index + 1)], () => keep(side, index),
@@ -294,7 +295,7 @@ export async function conflictPage(view, id) {
 			!object ? h("p", "The object is deleted.")
 				: property && property in object.values && !toMany ? h("div.card", whole(object.values[property], typeOf(property), null, labels))
 					: h("p", "The object exists: ", objectLink(object.id, labels)),
-			h("p", h("strong", "Why: "), conflict.reason?.text ?? "No reason is known."),
+			!conflict.decision && h("p", h("strong", "Why: "), conflict.reason?.text ?? "unknown"),
 			conflict.violation && h("p.bad-text", `The object breaks a rule of the model: ${conflict.violation}.`));
 	}
 
@@ -305,7 +306,7 @@ export async function conflictPage(view, id) {
 
 	function details() {
 		const rows = [["ID", h("code", conflict.id)], ["Short ID", h("code", conflict.short)], ["Kind", conflict.kind], ["Policy", conflict.policy], ["Object", h("code", conflict.object)],
-			["Sides", h("span", conflict.sides.map((side) => [dotText(side.dot), " "]))], ["Closed by", conflict.closedBy ? dotText(conflict.closedBy) : "nothing yet"]];
+			["Closed by", conflict.closedBy ? dotText(conflict.closedBy) : "nothing yet"]];
 		return asTable("IDs and saves", table("The conflict in detail", ["What", "Value"], rows));
 	}
 
@@ -327,7 +328,7 @@ export async function conflictPage(view, id) {
 }
 
 function valueField(name, type, value) {
-	const text = value === null || value === undefined ? "" : String(value);
+	const text = value == null ? "" : String(value);
 	const isNull = h("label.field.inline", h("input", { type: "checkbox", name: `null ${name}`, checked: value === null, label: `${name}: no value` }), h("span", "no value"));
 	const properties = { name: `value ${name}`, key: `value ${name}`, value: text };
 	if (type === "boolean") return h("div", choice(name, [["true", "true"], ["false", "false"]], text || "false", () => {}, properties), isNull);

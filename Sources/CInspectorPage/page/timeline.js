@@ -1,6 +1,6 @@
 // Saves over time, with branches where nodes were apart; and conflicts over time.
 
-import { byText, changeText, undoButton } from "./blame.js";
+import { byText, changeText, deed, undoButton } from "./blame.js";
 import { newest } from "./conflicts.js";
 import { asTable, choice, field, h, keepFocus, notice, pager, part, replace, s, scroller, table } from "./dom.js";
 import { lanes } from "./lanes.js";
@@ -20,7 +20,7 @@ export async function timelinePage(view) {
 	const overTime = h("div");
 	let saves = [];
 	let hasOlder = false;
-	// Moments before which the pages end; null is the newest.
+	// Moments at which the pages end; null is the newest.
 	let ends = [null];
 	let enough = 10000;
 
@@ -48,7 +48,7 @@ export async function timelinePage(view) {
 
 	async function page(begin, end) {
 		const iso = (moment) => new Date(moment).toISOString();
-		const where = [begin !== null && `timestamp >= '${iso(begin)}'`, end !== null && `timestamp < '${iso(end)}'`].filter(Boolean).join(" AND ");
+		const where = [begin !== null && `timestamp >= '${iso(begin)}'`, end !== null && `timestamp <= '${iso(end)}'`].filter(Boolean).join(" AND ");
 		let found = [];
 		let after = null;
 		// A bound, for a node that takes thousands of saves a second.
@@ -94,7 +94,7 @@ export async function timelinePage(view) {
 	const changesText = (one) => {
 		const tally = {};
 		for (const change of one.changes) {
-			const key = `${objectOf(change.object)?.entity ?? "?"} ${{ insert: "made", update: "changed", delete: "deleted" }[change.kind] ?? change.kind}`;
+			const key = `${objectOf(change.object)?.entity ?? "?"} ${deed(change.kind)}`;
 			tally[key] = (tally[key] ?? 0) + 1;
 		}
 		return Object.entries(tally).map(([key, number]) => `${number} ${key}`).join(", ");
@@ -115,7 +115,7 @@ export async function timelinePage(view) {
 		return replace(chosen, h("div.panel", h("h2", "Save ", dotText(save.dot)),
 			h("p", byText(save)),
 			table("What it changed", ["Object", "What", "Values"], few.map((change) => [
-				objectLink(change.object, labels), change.kind, changeText(change, (name) => schema.type(objectOf(change.object)?.entity, name), labels)])),
+				objectLink(change.object, labels), deed(change.kind), changeText(change, (name) => schema.type(objectOf(change.object)?.entity, name), labels)])),
 			save.changes.length > few.length && h("p.quiet", `and ${count(save.changes.length - few.length, "more change")}`),
 			h("p.actions", undoButton(save.dot))));
 	}
@@ -145,11 +145,13 @@ export async function timelinePage(view) {
 	draw();
 	await drawConflicts().catch((error) => { if (error.name !== "AbortError") notice("bad", error.message); });
 	view.onQuery = draw;
+	let { conflicts } = view;
 	view.onChange(async () => {
 		if (ends.length > 1) return;
 		await read();
 		draw();
-		await drawConflicts();
+		if (conflicts !== view.conflicts) await drawConflicts();
+		({ conflicts } = view);
 	});
 }
 
@@ -185,7 +187,7 @@ function bars(conflicts) {
 				index % every === 0 && s("text.small", { x, y: tall + 32 }, label(index)));
 		}));
 	return [scroller("div.picture", "Conflicts over time", svg),
-		h("p.legend", h("span", h("span.swatch.waits"), " wait for a decision"), h("span", h("span.swatch"), " settled or decided"), h("span", `A bar is ${duration(unit)}.`)),
+		h("p.legend", h("span.waits", "■ wait for a decision"), h("span.accent", "■ settled or decided"), h("span", `A bar is ${duration(unit)}.`)),
 		asTable("As a table", table("Conflicts over time", ["From", "Waiting", "Settled or decided"], 
 			tally.map(([one, two], index) => one + two > 0 && [label(index), String(one), String(two)]).filter(Boolean)))];
 }

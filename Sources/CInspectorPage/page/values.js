@@ -103,7 +103,7 @@ function bytesOf(text) {
 
 /** A value on one line, for lists. */
 export function brief(value, type, labels) {
-	if (value === null || value === undefined) return h("span.none", "no value");
+	if (value == null) return h("span.none", "no value");
 	if (type === "binary" && typeof value === "string") return h("span.quiet", `${size(Math.floor(value.replace(/=+$/, "").length * 0.75))} of binary`);
 	if (Array.isArray(value)) return h("span", count(value.length, "object"));
 	if (typeof value === "object") {
@@ -126,14 +126,14 @@ export const objectList = (uris, most, labels) => (uris.length
  * @param {{value}} [other] what to compare with
  */
 export function whole(value, type, other, labels) {
-	if (value === null || value === undefined) return h("span.none", "no value");
+	if (value == null) return h("span.none", "no value");
 	if (type === "binary" && typeof value === "string") return binary(bytesOf(value), typeof other?.value === "string" ? bytesOf(other.value) : null);
 	if (Array.isArray(value)) return objectList(value, 50, labels);
 	if (typeof value === "object") return h("pre.value", encode(value));
 	if (objectOf(value)) return objectLink(value, labels);
 	const text = String(value);
 	if (text === "") return h("span.none", "empty text");
-	const before = other && other.value !== null && other.value !== undefined && typeof other.value !== "object" ? String(other.value) : null;
+	const before = other && other.value != null && typeof other.value !== "object" ? String(other.value) : null;
 	if (text.length > veryLong) {
 		// The part where it first differs.
 		let at = 0;
