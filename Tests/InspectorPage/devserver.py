@@ -13,7 +13,8 @@ import threading
 import urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-FILES = pathlib.Path(__file__).resolve().parent.parent.parent / "Sources/Node/HTTP/Inspector"
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+FILES = next(ROOT.glob("Sources/**/app.js")).parent
 TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8",
          ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Tests the inspector's page in headless Chromium, on three real nodes that are cut apart and healed.
 
-    Tests/InspectorPage/run.py [--screenshots] [WORD ...]
+    Tests/InspectorPage/run.py [--files] [--screenshots] [WORD ...]
 
-With words only the scenarios whose names have one of them. TRIBUTARY names the program, by default that of .build.
+With words only the scenarios whose names have one of them. --files takes the page from the sources, not from the
+program, for work on it without building. --screenshots makes the images of docs/images again. TRIBUTARY names the program, by default that of .build.
 Where Chromium, its driver, Selenium or the program cannot be had, it says so and ends with 0.
 """
 
@@ -77,13 +78,13 @@ def main():
         nodes.start()
         bases = {}
         for number, node in nodes.nodes.items():
-            if has_page(node.url):
+            if "--files" not in sys.argv and has_page(node.url):
                 bases[number] = node.url
             else:
                 port = cluster.free_ports(1)[0]
                 servers.append(devserver.serve(port, node.url))
                 bases[number] = f"http://127.0.0.1:{port}"
-        print("The nodes serve the page." if not servers else "The nodes do not serve the page yet: a development server does.")
+        print("A development server serves the page." if servers else "The nodes serve the page.")
         page = Page(chromium, driver, profile)
         page.bases = bases
         world = scenarios.World(nodes, page, binary, "--screenshots" in sys.argv)

@@ -16,7 +16,7 @@ import devserver
 import fakenode
 from cluster import free_ports, READ_TOKEN, ROOT, WRITE_TOKEN, wait_until
 
-FILES = ROOT / "Sources/Node/HTTP/Inspector"
+FILES = devserver.FILES
 IMAGES = ROOT / "docs/images"
 VIEWS = ["#/conflicts", "#/conflicts?state=all&group=node", "#/data/Contact", "#/nodes", "#/timeline", "#/model"]
 BIG = 9007199254740993  # one more than a double can tell from its neighbour
@@ -167,6 +167,7 @@ def served(world):
             kind = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}.get(path.rsplit(".", 1)[-1], "text/html")
             assert answer.headers["Content-Type"].startswith(kind), f"{path}: {answer.headers['Content-Type']}"
             tag = answer.headers["ETag"]
+            assert tag, f"{path} has no ETag"
         request = urllib.request.Request(world.page.bases[1] + path, headers={"If-None-Match": tag})
         try:
             status = urllib.request.urlopen(request, timeout=10).status
@@ -440,7 +441,7 @@ def other_kinds(world):
             continue
         seen.add(one["kind"])
         page.go("#/conflicts/" + urllib.parse.quote(one["id"], safe=""))
-        page.sees("What happened", "What readers see now", one["reason"]["text"] if one["reason"] else "Why")
+        page.sees("What happened", "What readers see now", one["reason"]["text"] if one["reason"] and not one["decision"] else "The object")
         assert not page.overflow(), one["id"]
     assert {"row", "update"} < seen and len(seen) >= 4, seen
     page.go("#/conflicts?kind=row")
