@@ -88,7 +88,6 @@ import Testing
         "NodeConfiguration": (6, 880),
         "PersistentStoreCoordinator": (11, 1_480),
         "Replicator": (6, 1_390),
-        "StoreReader": (6, 1_100),
         "World": (6, 1_520),
     ]
 

@@ -88,9 +88,9 @@ extension StoreReader {
             }
             return [dot]
         }
-        if let answer = try savedAnswer(text) { return [answer.transaction].compactMap(\.self) }
-        var parts: [Dot] = []
-        for mark in ["#", "-"] {
+        // The last part of a batch request has its ID alone.
+        var parts = [try savedAnswer(text)?.transaction].compactMap(\.self)
+        for mark in parts.isEmpty ? ["#", "-"] : ["#"] {
             let names = try savedNames(from: text + mark)
             for name in names where name.dropFirst(text.count + 1).allSatisfy(\.isNumberOrDash) {
                 if let dot = try savedAnswer(name)?.transaction { parts.append(dot) }

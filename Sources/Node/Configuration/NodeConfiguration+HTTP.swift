@@ -33,9 +33,7 @@ extension NodeConfiguration {
         }
         http.tls = try readTLS(reader.group("tls"), file: file, outside: outside)
         if let insecure = try reader.optional("insecure") { http.insecure = try insecure.boolean() }
-        if let inspector = try reader.optional("inspector") {
-            http.inspector = try inspector.boolean()
-        }
+        if let flag = try reader.optional("inspector") { http.inspector = try flag.boolean() }
         if let bytes = try reader.optional("maxBodyBytes") {
             http.maxBodyBytes = try bytes.integer(1024...(1 << 30))
         }

@@ -181,7 +181,9 @@ struct HTTPRouter: Sendable {
     /// A file of the inspector's page. It holds no data, so that anybody may have it.
     private func page(_ name: String) -> [Endpoint] {
         guard services.servesInspector, let file = InspectorPage.file(name) else { return [] }
-        return [Endpoint(open: "GET", nil) { _ in file }]
+        return [
+            Endpoint(open: "GET", nil) { InspectorPage.answer(with: file, to: $0.knownVersion) }
+        ]
     }
 
     private func collection(_ name: String) -> [Endpoint] {

@@ -39,6 +39,13 @@ struct InspectorPageTests {
                 let policy = field("content-security-policy") ?? ""
                 #expect(policy.contains("default-src 'none'") && !policy.contains("unsafe"))
                 #expect(field("x-content-type-options") == "nosniff")
+                // Who has it gets nothing more.
+                let version = try #require(field("etag"))
+                for (known, status) in [(version, 304), ("W/" + version, 304), ("\"x\"", 200)] {
+                    let again = try await stranger.request(
+                        "GET", path, headers: [("If-None-Match", known)])
+                    #expect(again.status == status && again.body.isEmpty == (status == 304))
+                }
             }
             #expect(try await node.ask("GET", "/inspector/nothing.js").status == 404)
             await stranger.close()

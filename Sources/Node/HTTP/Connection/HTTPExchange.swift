@@ -21,6 +21,8 @@ struct HTTPRequestParts: Sendable {
     var wantsLines = false
     /// The last event that a client of the change feed has.
     var lastEventID: String?
+    /// The version of a file that a client has (`If-None-Match`).
+    var knownVersion: String?
     /// Whether the request would still be let in. What goes on for long asks again and again: its
     /// token may be withdrawn meanwhile.
     var isStillAllowed: @Sendable () -> Bool = { true }

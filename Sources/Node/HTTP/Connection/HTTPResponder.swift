@@ -102,7 +102,8 @@ struct HTTPResponder: Sendable {
         let status = HTTPResponse.Status(code: answer.status)
         switch answer.body {
         case .whole(let bytes):
-            fields[.contentLength] = String(bytes.count)
+            // Of a 304 it would be the length of what is not sent.
+            if answer.status != 304 { fields[.contentLength] = String(bytes.count) }
             let write = begin(writingTo: channel)
             defer { router.services.writes.end(write) }
             try await writer.write(
@@ -276,6 +277,7 @@ struct HTTPResponder: Sendable {
                 || (try? access().check(field: field, needs: endpoint.scope)) != nil
         }
         parts.lastEventID = Self.lastEventID.flatMap { request.headers[$0] }
+        parts.knownVersion = request.headers[.ifNoneMatch]
         origin.isBrief = endpoint.isBrief
         var answer = try await ReadOrigin.$current.withValue(origin) {
             if endpoint.isInLoop, parts.body.count <= Limits.bodyInLoop {

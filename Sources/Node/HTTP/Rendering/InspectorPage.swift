@@ -2,6 +2,7 @@
 
 internal import CInspectorPage
 internal import HTTPTypes
+internal import Merge
 
 /// The files of the page at `/`.
 enum InspectorPage {
@@ -34,11 +35,27 @@ enum InspectorPage {
     /// A file as it is answered; nil where there is none of that name.
     static func file(_ name: String) -> HTTPAnswer? { files[name] }
 
+    /// A file for a client that may have it: 304 where it has that very version.
+    static func answer(with file: HTTPAnswer, to known: String?) -> HTTPAnswer {
+        guard let known, let version = file.fields[.eTag],
+            known == "*" || known.split(separator: ",").contains(where: {
+                $0.trimmingPrefix(" ").trimmingPrefix("W/") == version
+            })
+        else { return file }
+        var answer = file
+        answer.status = 304
+        answer.body = .whole([])
+        return answer
+    }
+
     private static func answer(_ name: String, _ bytes: [UInt8]) -> HTTPAnswer {
         var answer = HTTPAnswer(body: .whole(bytes))
         let ending = name.split(separator: ".").last.map(String.init) ?? ""
         answer.contentType = types[ending] ?? "application/octet-stream"
         answer.fields[.cacheControl] = "no-cache"
+        var hasher = StableHasher(seed: 6)
+        hasher.combine(bytes)
+        answer.fields[.eTag] = "\"\(String(hasher.finalize().0, radix: 16))\""
         answer.fields[.contentSecurityPolicy] = policy
         answer.fields[.xContentTypeOptions] = "nosniff"
         if let referrer = HTTPField.Name("Referrer-Policy") {
