@@ -11,7 +11,7 @@ SOAK_SEEDS ?= 50000
 SOAK_FIRST ?= 1000001
 
 # Real clusters that `make test` runs; `make verify` runs all of them.
-SHORT_END_TO_END = Partition|Crash|Pin|Count|Relationship|Mistake|Inspect
+SHORT_END_TO_END = Partition|Crash|Pin|Count|Relationship|Mistake|Inspect|Readme|Inspect
 
 # One deliberate defect of each kind, for `make verify`; `make mutants` has all.
 MUTANT_SAMPLE = dot-reused save-not-synced tie-by-arrival dangling-shown join-keeps-overwritten \

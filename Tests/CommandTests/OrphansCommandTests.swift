@@ -73,7 +73,7 @@ struct OrphansCommandTests {
             #expect(
                 orphan?.members.map(\.key) == [
                     "transaction", "keptAt", "damaged", "timestamp", "seen", "author", "context",
-                    "note", "saveID", "changes",
+                    "saveID", "changes",
                 ])
             let status = try await program.run(["status", "--store", path])
             #expect(status.output.contains(Self.name) && status.output.contains("is kept"))

@@ -74,11 +74,14 @@ extension StoreReader {
             let node = NodeID(number)
         else { return [] }
         let begin = parts.count == 2 ? "\(node).\(parts[1])" : "\(node)."
-        return try token.versionVector.entries
+        let actors = try token.versionVector.entries
             .filter {
                 $0.actor.node == node && $0.sequence >= sequence
                     && $0.actor.description.hasPrefix(begin)
             }
-            .map { Dot(actor: $0.actor, sequence: sequence) }.sorted()
+            .map(\.actor)
+        // A whole name is no beginning of another one.
+        let exact = actors.filter { $0.description == begin }
+        return (exact.isEmpty ? actors : exact).map { Dot(actor: $0, sequence: sequence) }.sorted()
     }
 }

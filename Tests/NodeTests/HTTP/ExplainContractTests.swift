@@ -30,7 +30,7 @@ struct ExplainContractTests {
         return try #require(answer["ids.@c"]?.string, "\(answer.text)")
     }
 
-    /// Another node's writes to phone numbers, which had not seen ours.
+    /// Another node's writes to phone numbers, earlier than ours by the clock, which had not seen them.
     private func dispute(_ node: HTTPTestNode, _ uris: [String]) async throws {
         let seen = try node.coordinator.currentToken.versionVector
         for uri in uris {
@@ -73,7 +73,7 @@ struct ExplainContractTests {
             let one = try await node.ask("GET", "/v1/conflicts/\(id)")
             #expect(one["decision.author"]?.string == "carl")
             #expect(one["decision.note"]?.string == "he said so")
-            #expect(one["decision.value"]?.string == "theirs")
+            #expect(one["decision.value"]?.string == "ours")
             #expect(one["decision.by"]?.integer == 1)
             for (body, code) in [
                 (#"{"note": ""}"#, "malformed"), (#"{"note": 5}"#, "malformed"),
@@ -99,7 +99,7 @@ struct ExplainContractTests {
             }
             let tried = try await node.ask("POST", "/v1/conflicts/resolution", body(true))
             #expect(tried["count"]?.integer == 2 && tried["transaction"] == .null, "\(tried.text)")
-            #expect(tried["conflicts.0.value"]?.string == "theirs")
+            #expect(tried["conflicts.0.value"]?.string == "ours")
             let open = try await node.ask("GET", "/v1/conflicts?open=true")
             #expect(open["conflicts"]?.array?.count == 3)
             let done = try await node.ask("POST", "/v1/conflicts/resolution", body(false))
@@ -107,13 +107,13 @@ struct ExplainContractTests {
             let dot = try #require(done["transaction"]?.string)
             let left = try await node.ask("GET", "/v1/conflicts?open=true")
             #expect(left["conflicts"]?.array?.count == 1)
-            #expect(try await node.ask("GET", path(north[0]))["values.phone"]?.string == "theirs")
+            #expect(try await node.ask("GET", path(north[0]))["values.phone"]?.string == "ours")
             let undone = try await node.ask("POST", "/v1/saves/\(dot)/undo", #"{"author": "dora"}"#)
             #expect(undone["count"]?.integer == 2, "\(undone.text)")
             #expect(undone["newer"]?.array?.isEmpty == true)
             for uri in north {
                 let now = try await node.ask("GET", path(uri))
-                #expect(now["values.phone"]?.string == "ours", "\(now.text)")
+                #expect(now["values.phone"]?.string == "theirs", "\(now.text)")
             }
             for wrong in [
                 #"{"policy": "error"}"#, #"{"entity": "Contact"}"#,
@@ -136,11 +136,11 @@ struct ExplainContractTests {
             try await dispute(node, [uri])
             let blame = try await node.ask("GET", path(uri) + "/blame?property=phone")
             #expect(blame["alive"] == .boolean(true), "\(blame.text)")
-            #expect(blame["properties.0.value"]?.string == "ours")
-            #expect(blame["properties.0.write.author"]?.string == "anna")
+            #expect(blame["properties.0.value"]?.string == "theirs")
+            #expect(blame["properties.0.write.author"]?.string == "elsewhere")
             #expect(blame["properties.0.previous.value"]?.string == "1")
             #expect(blame["properties.0.previous.write.author"]?.string == "setup")
-            #expect(blame["properties.0.beat.0.value"]?.string == "theirs")
+            #expect(blame["properties.0.beat.0.value"]?.string == "ours")
             #expect(blame["properties.0.beat.0.state"]?.string == "unresolved")
             let log = try await node.ask("GET", path(uri) + "/log")
             #expect(log["entries"]?.array?.count == 3 && log["complete"] == .boolean(true))
@@ -150,7 +150,7 @@ struct ExplainContractTests {
             let diff = try await node.ask("GET", "/v1/diff?from=\(token)")
             #expect(diff["counts.update"]?.integer == 1, "\(diff.text)")
             #expect(diff["objects.0.object"]?.string == uri)
-            #expect(diff["objects.0.properties.phone"]?.string == "ours")
+            #expect(diff["objects.0.properties.phone"]?.string == "theirs")
             for wrong in [
                 path(uri) + "/blame?property=fone", "/v1/diff", "/v1/diff?from=nonsense",
                 "/v1/diff?from=\(token)&entity=Kontact", path(uri) + "/log?limit=0",

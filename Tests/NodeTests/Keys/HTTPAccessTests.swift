@@ -94,7 +94,9 @@ import Testing
     private static func pattern(_ path: String) -> [String] {
         let known: Set = ["healthz", "readyz", "metrics", "v1", "resolution", "undo", "departure", "blame", "log", "inspector"]
         let segments = path.prefix { $0 != "?" }.split(separator: "/").map(String.init)
-        return segments.enumerated().map { $0 == 1 || known.contains($1) ? $1 : "" }
+        return segments.enumerated().map { place, part in
+            place == 1 && segments[0] == "v1" || known.contains(part) ? part : ""
+        }
     }
 
     @Test("Tokens that change hold from the next request on, on open connections too")

@@ -30,7 +30,6 @@ struct ConflictRenderer: Sendable {
         }
         return [
             "id": .string(conflict.id.description),
-            "short": .string(String(conflict.id.shortName.prefix(digits))),
             "kind": .string(conflict.kind.rawValue),
             "state": .string(conflict.state.rawValue),
             "open": .boolean(conflict.isOpen),
@@ -47,6 +46,7 @@ struct ConflictRenderer: Sendable {
             "violation": ValueRenderer.text(conflict.violation?.rawValue),
             "closedBy": ValueRenderer.text(conflict.closedBy?.description),
             "decision": try decision(of: conflict, naming),
+            "short": .string(String(conflict.id.shortName.prefix(digits))),
         ]
     }
 

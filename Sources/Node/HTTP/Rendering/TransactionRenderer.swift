@@ -27,16 +27,17 @@ struct TransactionRenderer: Sendable {
         for change in derived where wanted.has(change.object.row) {
             changes.append(try json(change, naming))
         }
-        return [
+        var result: JSONObject = [
             "dot": .string(transaction.dot.description),
             "timestamp": ValueRenderer.timestamp(transaction.timestamp),
             "seen": ValueRenderer.vector(transaction.seen),
             "author": ValueRenderer.text(transaction.author),
             "context": ValueRenderer.text(transaction.contextName),
-            "note": ValueRenderer.text(transaction.note),
             "saveID": ValueRenderer.text(transaction.saveID),
             "changes": .array(changes),
         ]
+        if let note = transaction.note { result["note"] = .string(note) }
+        return result
     }
 
     private func json(

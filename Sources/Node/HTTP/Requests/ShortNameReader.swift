@@ -29,9 +29,12 @@ extension HTTPServices {
     /// - Parameter wrong: the error for a text that names none.
     /// - Throws: that error, or ``HTTPError`` 400 `ambiguous`.
     func dot(_ text: String, orThrow wrong: HTTPError) async throws -> Dot {
-        if let dot = Dot(text) { return dot }
+        // The beginning of a name may be a whole one as well, of an incarnation with fewer digits.
         let found = try await read { try $0.transactions(named: text) }
-        guard let first = found.first else { throw wrong }
+        guard let first = found.first else {
+            if let dot = Dot(text) { return dot }
+            throw wrong
+        }
         if found.count > 1 { throw HTTPError.ambiguous(text, found.map(\.description)) }
         return first
     }
