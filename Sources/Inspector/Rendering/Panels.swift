@@ -111,7 +111,8 @@ enum BlamePanel {
             ])
         case "save"?:
             let dot = entry["undo"]?.object?["transaction"]?.string ?? ""
-            let command = ShellText.line(["tributary", "undo", dot] + state.source.flags)
+            let command = ShellText.line(
+                ["tributary", "undo", dot] + (state.source.isReadOnly ? [] : state.source.flags))
             lines += StyledLines.wrap(
                 [Span("  taken back by: ", .dim), Span(command, .cyan)], to: columns, indent: 4)
         default: break
