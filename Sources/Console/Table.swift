@@ -69,7 +69,8 @@ package struct Table {
         package let least: Int
 
         package init(
-            _ title: String, isNumeric: Bool = false, fit: Fit = .end, rank: Int = 0, least: Int = 4,
+            _ title: String, isNumeric: Bool = false, fit: Fit = .end, rank: Int = 0,
+            least: Int = 4,
             isExtra: Bool = false, goesBelow: Bool = false
         ) {
             self.title = title

@@ -49,7 +49,9 @@ package struct Terminal: Sendable {
 
     /// Whether the locale's characters are UTF-8: the first of the three settings that is there says so.
     static func isUnicode(_ environment: [String: String]) -> Bool {
-        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap { environment[$0] }.first {
+            !$0.isEmpty
+        }
         guard let locale = locale?.uppercased() else { return true }
         return locale.contains("UTF-8") || locale.contains("UTF8")
     }

@@ -94,7 +94,9 @@ struct FittedTableTests {
         #expect(RecentConflicts(of: "x", [:]).file == nil)
     }
 
-    @Test("An object is named as tables show it, as conflicts do, or by its URI, with a property or without")
+    @Test(
+        "An object is named as tables show it, as conflicts do, or by its URI, with a property or without"
+    )
     func objects() throws {
         for (text, property) in [
             ("Contact/p17", nil), ("Contact.p17", nil), ("x-tributary://demo/Contact/p17", nil),

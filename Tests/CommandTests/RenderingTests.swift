@@ -117,7 +117,8 @@ struct ThreeWayTests {
         #expect(!lines.joined().contains("conflicts resolve"))
     }
 
-    @Test("A closed one tells who decided, when, to what and why, and names a command by short names")
+    @Test(
+        "A closed one tells who decided, when, to what and why, and names a command by short names")
     func whoDecided() throws {
         var closed = try #require(
             conflict(base: "", values: ["Ada", "Eve"], state: "resolved").object)

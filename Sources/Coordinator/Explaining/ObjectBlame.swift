@@ -161,7 +161,8 @@ extension StoreReader {
         }
         guard inserted != nil || deleted != nil else {
             throw CoordinatorError(
-                .objectNotFound, "There is no \(object.entityName) \(object.row), and history has none.")
+                .objectNotFound,
+                "There is no \(object.entityName) \(object.row), and history has none.")
         }
         return ObjectBlame(
             object: object, isAlive: false, version: nil,

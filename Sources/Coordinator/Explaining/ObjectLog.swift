@@ -44,7 +44,8 @@ extension StoreReader {
         }
         if try found.isEmpty && !knows(object.row) {
             throw CoordinatorError(
-                .objectNotFound, "There is no \(object.entityName) \(object.row), and history has none.")
+                .objectNotFound,
+                "There is no \(object.entityName) \(object.row), and history has none.")
         }
         let isCut = found.count > limit
         let oldest = Array(found.prefix(limit).reversed())

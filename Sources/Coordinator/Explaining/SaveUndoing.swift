@@ -230,7 +230,9 @@ private struct SaveUndoing {
             let others = snapshot.version.dots.filter { !dots.contains($0) }
             if let other = others.max(), !force {
                 plan.newer.append(
-                    .init(object: snapshot.objectID, properties: [], write: try headings.heading(other)))
+                    .init(
+                        object: snapshot.objectID, properties: [],
+                        write: try headings.heading(other)))
             } else {
                 plan.restored.append(
                     .init(object: snapshot.objectID, kind: .delete, version: snapshot.version))
@@ -372,7 +374,9 @@ private struct SaveUndoing {
 
     private mutating func planLinks() throws {
         let sorted = links.sorted {
-            ($0.key.link, $0.key.source, $0.key.target) < ($1.key.link, $1.key.source, $1.key.target)
+            ($0.key.link, $0.key.source, $0.key.target) < (
+                $1.key.link, $1.key.source, $1.key.target
+            )
         }
         for (key, wasMade) in sorted {
             guard let link = reader.catalog.model.link(named: key.link),

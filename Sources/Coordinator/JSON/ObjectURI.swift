@@ -35,7 +35,8 @@ package struct ObjectURI: Hashable, Sendable, CustomStringConvertible {
     /// Reads an object's name in a request to a cluster: its URI, or `Entity/pDECIMAL` as tables show it.
     package init?(_ text: String, in cluster: String) {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-        if parts.count == 2, !parts[0].isEmpty, text.utf8.count <= 1_024, let row = RowID(parts[1]) {
+        if parts.count == 2, !parts[0].isEmpty, text.utf8.count <= 1_024, let row = RowID(parts[1])
+        {
             self.init(cluster: cluster, entityName: String(parts[0]), row: row)
         } else {
             self.init(text)

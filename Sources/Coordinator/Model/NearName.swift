@@ -36,8 +36,10 @@ package enum NearName {
     package static func nearest(_ name: String, among names: [String]) -> String? {
         let wanted = Array(name.lowercased().utf8.prefix(100))
         let limit = wanted.count > 8 ? 3 : min(2, wanted.count / 2)
-        return names.sorted().map { ($0, distance(wanted, Array($0.lowercased().utf8.prefix(100)))) }
-            .filter { $0.1 <= limit }.min { $0.1 < $1.1 }?.0
+        return names.sorted().map {
+            ($0, distance(wanted, Array($0.lowercased().utf8.prefix(100))))
+        }
+        .filter { $0.1 <= limit }.min { $0.1 < $1.1 }?.0
     }
 
     /// The edit distance in which two letters that changed places count once.

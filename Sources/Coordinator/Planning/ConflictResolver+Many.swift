@@ -122,7 +122,8 @@ extension PersistentStoreCoordinator {
             let plan = try engine.resolver.resolution(of: seen, policy, by: who)
             planned.outcome.withLock { $0 = plan.outcome }
             guard !plan.request.operations.isEmpty else {
-                throw CoordinatorError(.conflictNotFound, "None of the conflicts can be decided so.")
+                throw CoordinatorError(
+                    .conflictNotFound, "None of the conflicts can be decided so.")
             }
             return plan.request
         }

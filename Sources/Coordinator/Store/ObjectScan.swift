@@ -32,7 +32,9 @@ struct ObjectScan {
             if looked > limit { return false }
             if looked.isMultiple(of: 4_096) { try reader.checkGoingOn() }
             // Runs name most of their rows by ranges.
-            guard statement.blob(0, contains: name) || Transaction.hasRuns(statement.bytes(0, most: 2))
+            guard
+                statement.blob(0, contains: name)
+                    || Transaction.hasRuns(statement.bytes(0, most: 2))
             else { continue }
             guard
                 let encoded = try? EncodedTransaction(decoding: statement.bytes(0)).completed(

@@ -93,7 +93,8 @@ extension StoreReader {
     ///   - name: as for ``history(afterPosition:limit:byteLimit:named:)``.
     /// - Throws: ``CoordinatorError``: `storeDamaged`.
     package func history(
-        beforePosition position: UInt64, limit: Int, byteLimit: Int = .max, named name: String? = nil
+        beforePosition position: UInt64, limit: Int, byteLimit: Int = .max,
+        named name: String? = nil
     ) throws -> [LoggedTransaction] {
         let statement = try database.prepared(
             name == nil

@@ -56,7 +56,9 @@ enum PointText {
     }
 
     private static func milliseconds(ago text: String) -> Int64? {
-        let units: [(String, Int64)] = [("min", 60), ("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400)]
+        let units: [(String, Int64)] = [
+            ("min", 60), ("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400),
+        ]
         for (unit, seconds) in units where text.hasSuffix(unit) {
             if let count = Int64(text.dropLast(unit.count)), (0...1_000_000).contains(count) {
                 return count * seconds * 1000

@@ -81,7 +81,8 @@ struct SourceOptions: ParsableArguments {
 
 /// `--columns`.
 struct ColumnOptions: ParsableArguments {
-    @Option(help: "The columns to show, separated by commas; by default those for which there is room.")
+    @Option(
+        help: "The columns to show, separated by commas; by default those for which there is room.")
     var columns: String?
 
     /// The titles that are wanted; nil for those that fit.

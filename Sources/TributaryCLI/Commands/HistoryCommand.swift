@@ -11,10 +11,12 @@ struct HistoryCommand: AsyncParsableCommand {
             a token, begins with the oldest. Times are UTC.
             """)
 
-    @Option(help: "Begin after this token, oldest first; the last line of an earlier answer gives one.")
+    @Option(
+        help: "Begin after this token, oldest first; the last line of an earlier answer gives one.")
     var after: String?
 
-    @Option(help: "Go on before this place, newest first; the last line of an earlier answer gives it.")
+    @Option(
+        help: "Go on before this place, newest first; the last line of an earlier answer gives it.")
     var before: String?
 
     @Flag(help: "Oldest first.")
@@ -35,7 +37,9 @@ struct HistoryCommand: AsyncParsableCommand {
     @Option(help: "Only changes of objects of that entity.")
     var entity: String?
 
-    @Option(help: "Only changes of that object: Contact/p123, as `tributary fetch` shows it, or its URI.")
+    @Option(
+        help:
+            "Only changes of that object: Contact/p123, as `tributary fetch` shows it, or its URI.")
     var object: String?
 
     @Option(help: "Only inserts, deletes, and updates of that property.")

@@ -9,7 +9,8 @@ enum ConflictTable {
     static let columns: [Column] = [
         Column("#", isNumeric: true, fit: .whole), Column("ID", fit: .whole),
         Column("WHAT", fit: .middle, least: 10), Column("WHO", fit: .middle, rank: 1, least: 3),
-        Column("STATE", fit: .whole, rank: 2), Column("WHEN", fit: .whole, rank: 3, goesBelow: true),
+        Column("STATE", fit: .whole, rank: 2),
+        Column("WHEN", fit: .whole, rank: 3, goesBelow: true),
         Column("VALUES", fit: .middle, rank: 4, least: 9, goesBelow: true),
         Column("OBJECT", fit: .whole, rank: 7, isExtra: true),
         Column("KIND", fit: .whole, rank: 6, isExtra: true),
@@ -48,7 +49,8 @@ enum ConflictTable {
             Table.Cell(time, short: String(time.dropFirst(5))),
             Table.Cell(parts: values(sides)),
             Table.Cell(JSONRendering.brief(conflict["object"])),
-            Table.Cell(conflict["kind"]?.string ?? ""), Table.Cell(conflict["policy"]?.string ?? ""),
+            Table.Cell(conflict["kind"]?.string ?? ""),
+            Table.Cell(conflict["policy"]?.string ?? ""),
             Table.Cell(conflict["violation"]?.string ?? "", .red),
         ]
     }
@@ -74,7 +76,9 @@ enum ConflictTable {
 
     /// When it was decided, or else the time of the latest side.
     private static func when(_ conflict: JSONObject, _ sides: [JSONObject]) -> JSONValue? {
-        if let decided = conflict["decision"]?.object?["timestamp"], decided != .null { return decided }
+        if let decided = conflict["decision"]?.object?["timestamp"], decided != .null {
+            return decided
+        }
         return sides.compactMap { $0["timestamp"] }.max {
             ($0.object?["milliseconds"]?.integer ?? 0) < ($1.object?["milliseconds"]?.integer ?? 0)
         }

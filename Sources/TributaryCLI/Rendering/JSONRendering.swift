@@ -44,7 +44,8 @@ enum JSONRendering {
     /// A transaction's name as far as people type it: `2.6f3a91c0-117`. Other text stays as it is.
     static func shortDot(_ text: String) -> String {
         guard let dot = Dot(text) else { return text }
-        return "\(dot.actor.node).\(dot.actor.description.split(separator: ".")[1].prefix(8))-\(dot.sequence)"
+        return
+            "\(dot.actor.node).\(dot.actor.description.split(separator: ".")[1].prefix(8))-\(dot.sequence)"
     }
 
     /// A span in milliseconds, as people say it: "45 s", "2 h 5 min"; empty where there is none.

@@ -164,7 +164,8 @@ struct ThreeWay {
         var lines: [String] = []
         if conflict["open"]?.boolean ?? false, let way = otherWay(sides, isUnresolved) {
             lines += command(
-                isUnresolved ? "resolve" : "change", "tributary conflicts resolve \(id) \(way)", seen)
+                isUnresolved ? "resolve" : "change", "tributary conflicts resolve \(id) \(way)",
+                seen)
         }
         // An unresolved one has no outcome yet, and of objects of one key none was replaced.
         if !isUnresolved, text("kind") != "uniqueness" {

@@ -88,7 +88,9 @@ import Testing
         #expect(error?.code == .objectNotFound)
     }
 
-    @Test("An object's log has its saves with those that each follows, and branches where none saw the other")
+    @Test(
+        "An object's log has its saves with those that each follows, and branches where none saw the other"
+    )
     func log() throws {
         let id = try a.insert("Note")
         try b.take(from: a)
@@ -107,9 +109,10 @@ import Testing
             #expect(after[insert] == [])
             #expect(after[one] == [insert] && after[two] == [insert])
             #expect(Set(after[join] ?? []) == [one, two])
-            #expect(log.entries.allSatisfy { entry in
-                entry.transaction.changes.allSatisfy { $0.row == id.row }
-            })
+            #expect(
+                log.entries.allSatisfy { entry in
+                    entry.transaction.changes.allSatisfy { $0.row == id.row }
+                })
         }
         let newest = try a.coordinator.read { try $0.log(of: id, limit: 2) }
         #expect(newest.entries.count == 2 && !newest.isComplete)
@@ -137,7 +140,8 @@ import Testing
         }
     }
 
-    @Test("A difference has what was added, changed and deleted between two points, and nothing else")
+    @Test(
+        "A difference has what was added, changed and deleted between two points, and nothing else")
     func difference() throws {
         let changed = try a.insert("Tag", ["name": .string("x")])
         let deleted = try a.insert("Tag")
@@ -179,7 +183,8 @@ import Testing
         #expect(missing.map(\.object) == [id] && missing.first?.kind == .update)
     }
 
-    @Test("A policy that is tried tells what it would have shown, of open and closed conflicts alike")
+    @Test(
+        "A policy that is tried tells what it would have shown, of open and closed conflicts alike")
     func trial() throws {
         func dispute(_ property: String) throws {
             let id = try a.insert("Note")

@@ -80,7 +80,8 @@ import Testing
         let note = try a.insert("Note")
         let (one, two) = (try a.insert("Tag"), try a.insert("Tag"))
         try a.update(note, [:], [.add(one.row, to: "tags")])
-        let save = try a.update(note, [:], [.add(two.row, to: "tags"), .remove(one.row, from: "tags")])
+        let save = try a.update(
+            note, [:], [.add(two.row, to: "tags"), .remove(one.row, from: "tags")])
         _ = try undo([save.transaction])
         let entity = try a.entity("Note")
         let tags = try #require(entity.relationship(named: "tags"))

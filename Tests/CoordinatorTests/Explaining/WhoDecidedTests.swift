@@ -88,7 +88,8 @@ import Testing
         // The former name stands for the name of the open one, which an undo takes.
         #expect(try found(short) == [open])
         #expect(try found("0123456789abcdef").isEmpty)
-        #expect(ConflictID.isShort("3f9a") && !ConflictID.isShort("3f9") && !ConflictID.isShort("3F9A"))
+        #expect(
+            ConflictID.isShort("3f9a") && !ConflictID.isShort("3f9") && !ConflictID.isShort("3F9A"))
     }
 
     @Test("A short name that several conflicts have stands for all of them")

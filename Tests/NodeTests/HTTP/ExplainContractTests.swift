@@ -26,7 +26,8 @@ struct ExplainContractTests {
         _ node: HTTPTestNode, _ name: String, shop: String = "North"
     ) async throws -> String {
         let answer = try await node.save(
-            #"{"operations": [{"insert": "Contact", "id": "@c", "values": {"name": "\#(name)", "phone": "1", "shop": "\#(shop)"}}], "author": "setup"}"#)
+            #"{"operations": [{"insert": "Contact", "id": "@c", "values": {"name": "\#(name)", "phone": "1", "shop": "\#(shop)"}}], "author": "setup"}"#
+        )
         return try #require(answer["ids.@c"]?.string, "\(answer.text)")
     }
 
@@ -35,7 +36,8 @@ struct ExplainContractTests {
         let seen = try node.coordinator.currentToken.versionVector
         for uri in uris {
             let saved = try await node.save(
-                #"{"operations": [{"update": "\#(uri)", "values": {"phone": "ours"}}], "author": "anna"}"#)
+                #"{"operations": [{"update": "\#(uri)", "values": {"phone": "ours"}}], "author": "anna"}"#
+            )
             #expect(saved.status == 200, "\(saved.text)")
         }
         let rows = try uris.map { try #require(ObjectURI($0)).row }
@@ -169,7 +171,8 @@ struct ExplainContractTests {
             let uri = try await insert(node, "Ada")
             let token = try #require(
                 try await node.fetch(#"{"entity": "Contact"}"#)["token"]?.string)
-            _ = try await node.save(operations: #"{"update": "\#(uri)", "values": {"name": "Eve"}}"#)
+            _ = try await node.save(
+                operations: #"{"update": "\#(uri)", "values": {"name": "Eve"}}"#)
             let then = try await node.fetch(#"{"entity": "Contact", "at": "\#(token)"}"#)
             #expect(then["objects.0.values.name"]?.string == "Ada", "\(then.text)")
             let now = try await node.fetch(#"{"entity": "Contact"}"#)
@@ -198,7 +201,8 @@ struct ExplainContractTests {
         try await run { node in
             let ada = try await insert(node, "Ada")
             for name in ["B", "C", "D"] { _ = try await insert(node, name) }
-            _ = try await node.save(operations: #"{"update": "\#(ada)", "values": {"name": "Eve"}}"#)
+            _ = try await node.save(
+                operations: #"{"update": "\#(ada)", "values": {"name": "Eve"}}"#)
             var names: [String] = []
             var next = ""
             while true {
@@ -215,7 +219,9 @@ struct ExplainContractTests {
                 let own = try await node.ask("GET", "/v1/history?order=newest&object=\(object)")
                 #expect(own["transactions"]?.array?.count == 2, "\(own.text)")
             }
-            for wrong in ["order=oldest", "before=5", "order=newest&after=x", "order=newest&before=x"] {
+            for wrong in [
+                "order=oldest", "before=5", "order=newest&after=x", "order=newest&before=x",
+            ] {
                 #expect(try await node.ask("GET", "/v1/history?\(wrong)").status == 400)
             }
         }

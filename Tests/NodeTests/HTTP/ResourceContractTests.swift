@@ -100,7 +100,9 @@ struct ResourceContractTests {
     @Test("Unknown addresses are 404, wrong methods 405 with what is possible")
     func refusesUnknownRoutes() async throws {
         try await HTTPTestNode.run { node in
-            for path in ["/nothing", "/v1", "/v1/nothing", "/v1/objects/Person", "/v2/save", "/v1/save/"] {
+            for path in [
+                "/nothing", "/v1", "/v1/nothing", "/v1/objects/Person", "/v2/save", "/v1/save/",
+            ] {
                 let answer = try await node.ask("GET", path)
                 #expect(answer.status == 404 && answer.code == "notFound", "\(path)")
             }

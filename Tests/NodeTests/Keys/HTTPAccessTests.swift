@@ -92,7 +92,10 @@ import Testing
 
     /// A path without its query, and with what differs from request to request left out.
     private static func pattern(_ path: String) -> [String] {
-        let known: Set = ["healthz", "readyz", "metrics", "v1", "resolution", "undo", "departure", "blame", "log", "inspector"]
+        let known: Set = [
+            "healthz", "readyz", "metrics", "v1", "resolution", "undo", "departure", "blame", "log",
+            "inspector",
+        ]
         let segments = path.prefix { $0 != "?" }.split(separator: "/").map(String.init)
         return segments.enumerated().map { place, part in
             place == 1 && segments[0] == "v1" || known.contains(part) ? part : ""

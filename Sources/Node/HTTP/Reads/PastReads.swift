@@ -58,7 +58,8 @@ final class PastReads: Sendable {
         } catch is CancellationError {
             throw CoordinatorError(
                 .readTimeout,
-                "History is being applied again up to that point. Ask again: it goes on from there.")
+                "History is being applied again up to that point. Ask again: it goes on from there."
+            )
         }
     }
 

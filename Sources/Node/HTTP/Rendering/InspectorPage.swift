@@ -38,9 +38,10 @@ enum InspectorPage {
     /// A file for a client that may have it: 304 where it has that very version.
     static func answer(with file: HTTPAnswer, to known: String?) -> HTTPAnswer {
         guard let known, let version = file.fields[.eTag],
-            known == "*" || known.split(separator: ",").contains(where: {
-                $0.trimmingPrefix(" ").trimmingPrefix("W/") == version
-            })
+            known == "*"
+                || known.split(separator: ",").contains(where: {
+                    $0.trimmingPrefix(" ").trimmingPrefix("W/") == version
+                })
         else { return file }
         var answer = file
         answer.status = 304

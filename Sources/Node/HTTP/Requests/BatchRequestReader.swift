@@ -104,7 +104,9 @@ struct ClientBatch: Sendable {
             }
             return BatchDeleteRequest(
                 objectIDs: try uris.map { text in
-                    guard let uri = ObjectURI(text, in: reader.cluster), uri.cluster == reader.cluster else {
+                    guard let uri = ObjectURI(text, in: reader.cluster),
+                        uri.cluster == reader.cluster
+                    else {
                         throw HTTPError.malformed(
                             "\"\(text)\" is no URI of an object of cluster \(reader.cluster).")
                     }

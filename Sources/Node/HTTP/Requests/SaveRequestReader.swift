@@ -189,7 +189,9 @@ struct SaveRequestReader {
             reader.fail(place, .danglingReference, "The request does not insert \(text).")
             return nil
         }
-        guard let uri = ObjectURI(text, in: reader.cluster) else { throw fields.wrong(key, "an object's URI") }
+        guard let uri = ObjectURI(text, in: reader.cluster) else {
+            throw fields.wrong(key, "an object's URI")
+        }
         guard uri.cluster == reader.cluster else {
             reader.fail(
                 place, .danglingReference,

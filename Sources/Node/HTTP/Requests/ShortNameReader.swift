@@ -12,7 +12,8 @@ extension HTTPServices {
         guard ConflictID.isShort(text) else {
             throw CoordinatorError(
                 .conflictNotFound,
-                "\"\(text)\" is no conflict's ID. They look like Person.p17.name, or 3f9a2c in short.")
+                "\"\(text)\" is no conflict's ID. They look like Person.p17.name, or 3f9a2c in short."
+            )
         }
         let found = try await read { try $0.conflicts(named: text) }
         guard let first = found.first else {

@@ -98,7 +98,8 @@ struct ConflictsResource: Sendable {
             query.entity = name
         }
         if let text = request.parameter("object") {
-            guard let uri = ObjectURI(text, in: services.cluster), uri.cluster == services.cluster else {
+            guard let uri = ObjectURI(text, in: services.cluster), uri.cluster == services.cluster
+            else {
                 throw .malformed("\"object\" must be the URI of an object of this cluster.")
             }
             query.object = uri.objectID
@@ -250,7 +251,8 @@ struct ConflictsResource: Sendable {
         var reader = PropertyReader(model: services.model, cluster: services.cluster)
         var changes: [ManagedObjectID: [String: PropertyValue]] = [:]
         for member in object.members {
-            guard let uri = ObjectURI(member.key, in: services.cluster), uri.cluster == services.cluster,
+            guard let uri = ObjectURI(member.key, in: services.cluster),
+                uri.cluster == services.cluster,
                 let entity = services.model.entity(named: uri.entityName)
             else { throw fields.wrong("change", "an object with URIs of this cluster as keys") }
             changes[uri.objectID] = try Self.values(

@@ -134,7 +134,8 @@ struct FetchResource: Sendable {
         let coordinator = services.coordinator
         let source: ReadSource
         if case .present(nil) = given {
-            source = .present(try await services.blocking { try coordinator.pinCurrentGeneration() })
+            source = .present(
+                try await services.blocking { try coordinator.pinCurrentGeneration() })
         } else {
             source = given
         }

@@ -91,8 +91,10 @@ struct HistoryResource: Sendable {
             filter.node = node
         }
         if let text = request.parameter("object") {
-            guard let uri = ObjectURI(text, in: services.cluster), uri.cluster == services.cluster else {
-                throw HTTPError.malformed("\"object\" must be the URI of an object of this cluster.")
+            guard let uri = ObjectURI(text, in: services.cluster), uri.cluster == services.cluster
+            else {
+                throw HTTPError.malformed(
+                    "\"object\" must be the URI of an object of this cluster.")
             }
             filter.object = uri.objectID
         }

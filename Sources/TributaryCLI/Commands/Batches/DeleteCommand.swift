@@ -34,7 +34,9 @@ struct DeleteCommand: AsyncParsableCommand {
     @Option(help: "Leave out so many of the first.")
     var offset: Int?
 
-    @Option(help: "An object: Contact/p123, as `tributary fetch` shows it, or its URI. May be repeated.")
+    @Option(
+        help: "An object: Contact/p123, as `tributary fetch` shows it, or its URI. May be repeated."
+    )
     var object: [String] = []
 
     @OptionGroup var flags: BatchFlags

@@ -64,7 +64,9 @@ struct ConflictsResolveCommand: AsyncParsableCommand {
             are so, in one save, which `tributary undo` takes back. Look at them first with --dry-run.
             """)
 
-    @Argument(help: "The conflicts: numbers of the last list, or IDs. With --policy there may be several.")
+    @Argument(
+        help: "The conflicts: numbers of the last list, or IDs. With --policy there may be several."
+    )
     var ids: [String] = []
 
     @OptionGroup var many: ManyConflictsOptions
@@ -100,7 +102,8 @@ struct ConflictsResolveCommand: AsyncParsableCommand {
             throw ValidationError(
                 ids.isEmpty
                     ? "Give a conflict, or --where, --entity, --kind or --property."
-                    : "IDs stand alone, without --where, --entity, --kind, --property and --dry-run.")
+                    : "IDs stand alone, without --where, --entity, --kind, --property and --dry-run."
+            )
         }
         guard ids.count == 1 || (policy != nil && seen.seen == nil) else {
             throw ValidationError(
@@ -150,7 +153,8 @@ struct ConflictsUndoCommand: AsyncParsableCommand {
             """)
 
     @Argument(
-        help: "The conflict: its number in the last list, or its ID; a closed one with @GENERATION.")
+        help: "The conflict: its number in the last list, or its ID; a closed one with @GENERATION."
+    )
     var id: String
 
     @OptionGroup var who: AuthorOptions

@@ -9,16 +9,19 @@ struct ConflictsShowCommand: AsyncParsableCommand {
         abstract: "Show a conflict three-way: what was there, each side, and why one is visible.")
 
     @Argument(
-        help: "The conflict: its number in the last list, its short ID or the beginning of it, or its ID.")
+        help:
+            "The conflict: its number in the last list, its short ID or the beginning of it, or its ID."
+    )
     var id: String
 
     @OptionGroup var source: SourceOptions
 
     func run() async throws {
         let interface = try source.open()
-        let answer = try await interface.get(RequestPath(
-            "conflicts", try RecentConflicts(of: interface.name).entry(named: id).id
-        ).description)
+        let answer = try await interface.get(
+            RequestPath(
+                "conflicts", try RecentConflicts(of: interface.name).entry(named: id).id
+            ).description)
         try interface.show(answer, asJSON: source.json) { answer, terminal in
             ThreeWay(
                 .object(answer), style: terminal.style,

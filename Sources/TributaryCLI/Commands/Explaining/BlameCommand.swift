@@ -8,7 +8,10 @@ struct BlameCommand: AsyncParsableCommand {
         commandName: "blame",
         abstract: "Tell who wrote each value of an object, when, and what it replaced or beat.")
 
-    @Argument(help: "The object: Contact/p123, as `tributary fetch` shows it; with .phone that property alone.")
+    @Argument(
+        help:
+            "The object: Contact/p123, as `tributary fetch` shows it; with .phone that property alone."
+    )
     var object: String
 
     @Flag(help: "Look for replaced values in all of history, however long that takes.")
@@ -67,7 +70,8 @@ struct BlameView {
         if !first.isEmpty {
             lines += ["", style.paint("as inserted", .dim)]
             for property in first where property["value"] != .null {
-                lines.append(cut("  \(property["property"]?.string ?? "") = \(value(property["value"]))"))
+                lines.append(
+                    cut("  \(property["property"]?.string ?? "") = \(value(property["value"]))"))
             }
             let empty = first.filter { $0["value"] == .null }.compactMap { $0["property"]?.string }
             if !empty.isEmpty { lines.append(cut("  nil: \(empty.joined(separator: ", "))")) }
@@ -77,10 +81,14 @@ struct BlameView {
 
     private func lines(of property: JSONObject) -> [String] {
         let name = property["property"]?.string ?? ""
-        var lines = [cut(style.paint(DisplayText.line(name), .bold) + " = \(value(property["value"]))")]
+        var lines = [
+            cut(style.paint(DisplayText.line(name), .bold) + " = \(value(property["value"]))")
+        ]
         guard let write = property["write"]?.object else { return lines + ["  nobody wrote it"] }
         lines.append(cut("  by     \(Self.who(write))"))
-        if let note = write["note"]?.string { lines.append(cut("  note   \(DisplayText.line(note))")) }
+        if let note = write["note"]?.string {
+            lines.append(cut("  note   \(DisplayText.line(note))"))
+        }
         if let saveID = write["saveID"]?.string {
             lines.append(cut("  save   \(DisplayText.line(saveID))"))
         }

@@ -8,7 +8,10 @@ struct LogCommand: AsyncParsableCommand {
         commandName: "log",
         abstract: "Show an object's life, newest first; concurrent saves are drawn as branches.")
 
-    @Argument(help: "The object: Contact/p123, as `tributary fetch` shows it; with .phone that property alone.")
+    @Argument(
+        help:
+            "The object: Contact/p123, as `tributary fetch` shows it; with .phone that property alone."
+    )
     var object: String
 
     @Option(help: "The newest so many saves, at most 1,000.")
@@ -64,7 +67,8 @@ struct LogCommand: AsyncParsableCommand {
         }
         if !(answer["complete"]?.boolean ?? true) {
             lines.append(
-                terminal.style.paint("What came before is not in history, or not in --limit.", .dim))
+                terminal.style.paint("What came before is not in history, or not in --limit.", .dim)
+            )
         }
         return lines
     }

@@ -77,7 +77,9 @@ struct PolicyTryCommand: AsyncParsableCommand {
         }
         let (all, changed) = (answer["conflicts"]?.integer ?? 0, answer["changed"]?.integer ?? 0)
         return (table.rows.isEmpty ? [] : table.lines(terminal))
-            + ["Of \(all) conflicts of \(entity), \(policy) would have decided \(changed) otherwise."]
+            + [
+                "Of \(all) conflicts of \(entity), \(policy) would have decided \(changed) otherwise."
+            ]
     }
 
     private static func value(_ side: JSONValue?) -> String {
