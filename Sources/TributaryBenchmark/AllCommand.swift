@@ -23,6 +23,7 @@ struct AllCommand: AsyncParsableCommand {
             try IncarnationsCommand.parse(arguments), try BulkCommand.parse(arguments),
             try FetchCommand.parse(arguments), try ContextsCommand.parse(arguments),
             try BatchCommand.parse(arguments), try HistoryCommand.parse(arguments),
+            try ExplainCommand.parse(arguments),
             try IdleCommand.parse(arguments),
         ]
         var bounds = MarkdownTable("All bounds", columns: ["", "bound", "measured", ""])

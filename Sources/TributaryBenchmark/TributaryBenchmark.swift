@@ -15,6 +15,7 @@ struct TributaryBenchmark: AsyncParsableCommand {
             CatchUpCommand.self, HealCommand.self, TransferCommand.self, GrowthCommand.self,
             IncarnationsCommand.self, IdleCommand.self, BulkCommand.self, ScaleCommand.self,
             FetchCommand.self, ContextsCommand.self, BatchCommand.self, HistoryCommand.self,
+            ExplainCommand.self,
             PeersCommand.self,
             AllCommand.self,
         ])
