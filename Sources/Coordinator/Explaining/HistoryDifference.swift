@@ -21,13 +21,15 @@ package struct DifferingObject: Hashable, Sendable {
     package var values: [String: PropertyValue]
     /// The many-to-many relationships that were written.
     package var relationships: Set<String>
-    /// The saves that wrote it, in the order applied here.
+    /// The saves that wrote it, the newest 100 at most, in the order applied here.
     package let transactions: [Dot]
 }
 
 extension StoreReader {
     /// The most objects of one difference.
     private static var mostDiffering: Int { 100_000 }
+    /// The most bytes of values that are kept for one.
+    private static var mostBytes: Int { 64 << 20 }
 
     /// The objects that differ between two points, sorted by entity and row.
     ///
@@ -56,7 +58,9 @@ extension StoreReader {
             }
             return Set(entity.familyNames)
         }
+        let isPresent = to.covers(token.versionVector)
         var found: [RowID: Written] = [:]
+        var bytes = 0
         while true {
             try checkGoingOn()
             let page = try history(afterPosition: place, limit: 1_000, byteLimit: 8 << 20)
@@ -67,18 +71,20 @@ extension StoreReader {
                 guard to.contains(transaction.dot), !from.contains(transaction.dot) else {
                     continue
                 }
-                collect(catalog.asOwn(transaction), family, &found)
+                try collect(catalog.asOwn(transaction), keepsValues: !isPresent, &found)
+                // At the present the values are read again. Else they are all kept.
+                if !isPresent { bytes += logged.encoded.plainSize }
             }
-            guard found.count <= Self.mostDiffering else {
+            guard found.count <= Self.mostDiffering, bytes <= Self.mostBytes else {
                 throw CoordinatorError(
-                    .limitExceeded,
-                    "More than \(Self.mostDiffering) objects differ. Name an entity, or points that "
+                    .malformed,
+                    "Too much differs: more than \(Self.mostDiffering) objects, or values of more than "
+                        + "\(Self.mostBytes) bytes. Name points that "
                         + "are nearer to each other.")
             }
         }
-        let isPresent = to.covers(token.versionVector)
         return try found.compactMap { row, written in
-            try differing(row, written, isPresent: isPresent)
+            try differing(row, written, family, isPresent: isPresent)
         }.sorted {
             ($0.object.entityName, $0.object.row) < ($1.object.entityName, $1.object.row)
         }
@@ -97,23 +103,21 @@ extension StoreReader {
     }
 
     private func collect(
-        _ transaction: Transaction, _ family: Set<String>?, _ found: inout [RowID: Written]
-    ) {
+        _ transaction: Transaction, keepsValues: Bool, _ found: inout [RowID: Written]
+    ) throws {
         for change in transaction.changes {
             let shape = transaction.shapes[change.shape]
             if change.target != nil {
                 guard let dot = shape.entity.firstIndex(of: ".") else { continue }
-                let entity = String(shape.entity[..<dot])
-                if let family, !family.contains(entity) { continue }
                 var written =
-                    found[change.row]
-                    ?? Written(entity: entity, isNew: false)
+                    try found[change.row]
+                    ?? Written(
+                        entity: own(String(shape.entity[..<dot]), change.row), isNew: false)
                 written.relationships.insert(String(shape.entity[dot...].dropFirst()))
                 written.note(transaction.dot)
                 found[change.row] = written
                 continue
             }
-            if let family, !family.contains(shape.entity) { continue }
             let isMade = change.kind == .insert || change.kind == .revival
             var written = found[change.row] ?? Written(entity: shape.entity, isNew: isMade)
             written.entity = shape.entity
@@ -123,15 +127,27 @@ extension StoreReader {
             } else {
                 if isMade { written.isLeft = true }
                 let names = isMade ? shape.assigned + shape.carried : shape.assigned
-                for (name, value) in zip(names, change.values) { written.values[name] = value }
+                for (name, value) in zip(names, change.values) {
+                    written.values[name] = keepsValues ? value : .null
+                }
             }
             found[change.row] = written
         }
     }
 
+    /// The own entity of a row that a link names by the entity of its relationship.
+    private func own(_ entity: String, _ row: RowID) throws -> String {
+        guard let named = catalog.model.entity(named: entity), named.sharesTable else {
+            return entity
+        }
+        return try concreteTable(named, row)?.entity.name ?? entity
+    }
+
     private func differing(
-        _ row: RowID, _ written: Written, isPresent: Bool
+        _ row: RowID, _ written: Written, _ family: Set<String>?, isPresent: Bool
     ) throws -> DifferingObject? {
+        if let family, !family.contains(written.entity) { return nil }
+        try checkGoingOn()
         var written = written
         if isPresent, let entity = catalog.model.entity(named: written.entity) {
             let snapshot = try self.row(entity, row)
@@ -155,6 +171,9 @@ extension StoreReader {
 
 extension StoreReader.Written {
     fileprivate mutating func note(_ dot: Dot) {
-        if transactions.last != dot { transactions.append(dot) }
+        if transactions.last == dot { return }
+        transactions.append(dot)
+        // The newest tell most.
+        if transactions.count > 100 { transactions.removeFirst() }
     }
 }

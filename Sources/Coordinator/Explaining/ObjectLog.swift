@@ -18,6 +18,9 @@ package struct ObjectLog: Hashable, Sendable {
 }
 
 extension StoreReader {
+    /// So many bytes of values end an object's log.
+    private static var logBytes: Int { 8 << 20 }
+
     /// An object's life, as far as the log goes back.
     ///
     /// Reads the whole log where the object's insert is not found before; a second or two for a million
@@ -31,6 +34,7 @@ extension StoreReader {
         let limit = min(max(limit, 1), 1_000)
         var found: [Transaction] = []
         var hasInsert = false
+        var bytes = 0
         try ObjectScan(reader: self, row: object.row).backwards { transaction in
             var own = transaction
             own.changes = transaction.changes.filter {
@@ -40,14 +44,15 @@ extension StoreReader {
             // Once it is inserted nothing came before. One more shows whether there is more.
             hasInsert = own.changes.contains { $0.kind == .insert && $0.row == object.row }
             found.append(own)
-            return !hasInsert && found.count <= limit
+            bytes += EncodedTransaction(own).bytes.count
+            return !hasInsert && found.count <= limit && bytes <= Self.logBytes
         }
         if try found.isEmpty && !knows(object.row) {
             throw CoordinatorError(
                 .objectNotFound,
                 "There is no \(object.entityName) \(object.row), and history has none.")
         }
-        let isCut = found.count > limit
+        let isCut = found.count > limit || (bytes > Self.logBytes && !hasInsert)
         let oldest = Array(found.prefix(limit).reversed())
         return ObjectLog(
             entries: oldest.indices.map { index in

@@ -13,7 +13,7 @@ package final class PastStore: Sendable {
     /// The bounds of what is kept in memory.
     package enum Limits {
         /// The most bytes of the log that are applied.
-        package static let logBytes = 1 << 30
+        package static let logBytes = 256 << 20
     }
 
     private let source: PersistentStoreCoordinator
@@ -31,8 +31,9 @@ package final class PastStore: Sendable {
     ///   - mayGoOn: asked after every few hundred transactions.
     ///   - body: reads.
     /// - Throws: ``CoordinatorError``: `historyTokenExpired` where the log does not begin with the store,
-    ///   `generationTimeout` where the store has not got all that the vector covers, `limitExceeded`
-    ///   where the log is too long; `CancellationError` where it may not go on.
+    ///   `generationTimeout` where the store has not got all that the vector covers, `malformed`
+    ///   where the log is too long, or the vector is not causally closed; `CancellationError` where it may
+    ///   not go on.
     package func read<Result: Sendable>(
         at vector: VersionVector, while mayGoOn: @escaping @Sendable () -> Bool = { true },
         _ body: @escaping @Sendable (StoreReader) throws -> Result
@@ -55,6 +56,8 @@ package final class PastStore: Sendable {
         _ scratch: inout PersistentStoreCoordinator?, to vector: VersionVector,
         while mayGoOn: @Sendable () -> Bool
     ) throws -> PersistentStoreCoordinator {
+        if let past = scratch, try past.currentToken.versionVector == vector { return past }
+        guard mayGoOn() else { throw CancellationError() }
         try source.read { try $0.checkLog(covers: vector) }
         if let past = scratch, try !vector.covers(past.currentToken.versionVector) {
             past.close()
@@ -73,8 +76,8 @@ package final class PastStore: Sendable {
             let result = try past.apply(next)
             if let rejected = result.rejected.first {
                 throw CoordinatorError(
-                    .historyTokenExpired,
-                    "The past cannot be read: transaction \(rejected.dot) cannot be applied again. "
+                    .malformed,
+                    "The point names \(rejected.dot), but not all that it had seen: "
                         + rejected.reason)
             }
         }
@@ -112,13 +115,13 @@ extension StoreReader {
             throw Self.purged
         }
         var vector = VersionVector()
-        var headings = SaveHeadings(reader: self)
         for entry in own.entries {
+            try checkGoingOn()
             // An actor's timestamps rise with its sequences. What is not in the log came before.
             var (low, high) = (UInt64(0), entry.sequence)
             while low < high {
                 let middle = high - (high - low) / 2
-                let time = try headings.heading(Dot(actor: entry.actor, sequence: middle)).timestamp
+                let time = try timestamp(of: Dot(actor: entry.actor, sequence: middle))
                 if time.map({ $0.milliseconds <= milliseconds }) ?? true {
                     low = middle
                 } else {
@@ -128,6 +131,17 @@ extension StoreReader {
             vector.advance(entry.actor, to: low)
         }
         return vector
+    }
+
+    /// When a transaction of the log was saved, read from its first bytes.
+    private func timestamp(of dot: Dot) throws -> HybridTimestamp? {
+        guard let integer = try actors().knownInteger(dot) else { return nil }
+        let statement = try database.prepared(
+            "SELECT substr(bytes, 1, \(Transaction.headBytes)) FROM _transaction WHERE dot = ?1")
+        statement.bind(1, integer)
+        guard try statement.step() else { return nil }
+        defer { statement.reset() }
+        return try? Transaction.head(statement.bytes(0)).timestamp
     }
 
     private static var purged: CoordinatorError {
@@ -160,7 +174,7 @@ extension StoreReader {
         guard UInt64(statement.integer(0)) == own.total else { throw Self.purged }
         guard statement.integer(1) <= PastStore.Limits.logBytes else {
             throw CoordinatorError(
-                .limitExceeded,
+                .malformed,
                 "History has \(statement.integer(1)) bytes. The past is read in memory, from at most "
                     + "\(PastStore.Limits.logBytes).")
         }

@@ -1,82 +1,14 @@
 package import Merge
 
-/// What undoing saves would write, and what it would leave alone.
-package struct UndoPlan: Sendable {
-    /// How an object comes back to what it was.
-    package enum Kind: String, Hashable, Sendable {
-        /// It was deleted, and comes back.
-        case insert
-        /// It gets values back.
-        case update
-        /// It was inserted, and goes.
-        case delete
-    }
-
-    /// An object that is written.
-    package struct Restored: Sendable {
-        /// The object.
-        package let object: ManagedObjectID
-        /// How.
-        package var kind: Kind
-        /// The values that it gets back.
-        package var values: [String: PropertyValue] = [:]
-        /// The changes of its many-to-many relationships.
-        package var relationships: [RelationshipOperation] = []
-        /// The version that the plan was made of; nil of one that is gone.
-        package var version: RowVersion?
-        /// Whether the store knows nothing of it any more.
-        package var isWholeRow = false
-    }
-
-    /// What was written since, and is left as it is.
-    package struct Newer: Hashable, Sendable {
-        /// The object.
-        package let object: ManagedObjectID
-        /// The properties; empty where it is the object's existence.
-        package var properties: [String]
-        /// The save that wrote it.
-        package let write: SaveHeading
-    }
-
-    /// What cannot be written back.
-    package struct Lost: Hashable, Sendable {
-        /// The object.
-        package let object: ManagedObjectID
-        /// The property; nil where it is the object as a whole.
-        package let property: String?
-        /// Why.
-        package let reason: String
-    }
-
-    /// The objects that are written, sorted.
-    package var restored: [Restored] = []
-    /// What is left alone, because it is newer; sorted.
-    package var newer: [Newer] = []
-    /// What cannot be written back; sorted.
-    package var lost: [Lost] = []
-
-    /// The operations of the save that undoes it.
-    package func operations(_ model: ManagedObjectModel) -> [SaveOperation] {
-        restored.compactMap { restored in
-            guard let entity = model.entity(named: restored.object.entityName) else { return nil }
-            let values = restored.values.compactMap { name, value in
-                entity.position(of: name).map { (position: $0, value: value) }
-            }
-            var operation = SaveOperation(
-                kind: restored.kind == .delete ? .delete : .update, entity: entity,
-                row: restored.object.row, values: values.sorted { $0.position < $1.position },
-                relationships: restored.relationships, version: restored.version, resolves: true)
-            operation.isWholeRow = restored.isWholeRow
-            return operation
-        }
-    }
-}
-
 extension StoreReader {
-    /// The transactions of a save: of a dot or its beginning, of a save's ID, or of the ID of a batch request or an
-    /// import, which are several.
+    /// The most parts of a batch request or an import that are undone as one.
+    private static var mostParts: Int { 10_000 }
+
+    /// The transactions of a save: of a dot or its beginning, of a save's ID, or of the ID of a batch request or
+    /// of an import, which are several.
     ///
-    /// - Throws: ``CoordinatorError`` (`objectNotFound`) where the log has none of that name.
+    /// - Throws: ``CoordinatorError``: `objectNotFound` where the log has none of that name, `malformed`
+    ///   where several have it or there are too many parts.
     package func saves(named text: String) throws -> [Dot] {
         let dots = try transactions(named: text)
         if let dot = dots.first {
@@ -90,18 +22,40 @@ extension StoreReader {
         }
         // The last part of a batch request has its ID alone.
         var parts = [try savedAnswer(text)?.transaction].compactMap(\.self)
-        for mark in parts.isEmpty ? ["#", "-"] : ["#"] {
-            let names = try savedNames(from: text + mark)
-            for name in names where name.dropFirst(text.count + 1).allSatisfy(\.isNumberOrDash) {
-                if let dot = try savedAnswer(name)?.transaction { parts.append(dot) }
-            }
-        }
+        parts += try saves(namedWith: text + "#")
+        if Self.isImport(text) { parts += try saves(namedWith: text + "-") }
         guard !parts.isEmpty else {
             throw CoordinatorError(
                 .objectNotFound,
                 "History has no save \(text). `tributary history` shows their names.")
         }
         return parts
+    }
+
+    /// Whether a text is what an import calls itself.
+    private static func isImport(_ text: String) -> Bool {
+        text.wholeMatch(of: /import-[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}/) != nil
+    }
+
+    /// The saves with IDs that are a text with numbers after it.
+    private func saves(namedWith text: String) throws -> [Dot] {
+        let statement = try database.prepared(
+            "SELECT saveID FROM _save WHERE saveID >= ?1 ORDER BY saveID LIMIT ?2")
+        statement.bind(1, text)
+        statement.bind(2, Self.mostParts + 1)
+        defer { statement.reset() }
+        var names: [String] = []
+        while try statement.step() {
+            let name = statement.text(0)
+            guard name.utf8.starts(with: text.utf8) else { break }
+            let number = name.utf8.dropFirst(text.utf8.count)
+            if number.allSatisfy({ (48...57).contains($0) || $0 == 45 }) { names.append(name) }
+        }
+        guard names.count <= Self.mostParts else {
+            throw CoordinatorError(
+                .malformed, "\(text) has more than \(Self.mostParts) parts; undo them one by one.")
+        }
+        return try names.compactMap { try savedAnswer($0)?.transaction }
     }
 
     /// What it takes to undo saves: each value that nobody has written since gets back what it was before.
@@ -111,30 +65,15 @@ extension StoreReader {
     /// - Parameters:
     ///   - dots: the saves, which are undone as one.
     ///   - force: whether what was written since is written over as well.
-    /// - Throws: ``CoordinatorError`` (`historyTokenExpired`) where the log has one of them no more.
-    package func undoing(_ dots: [Dot], force: Bool = false) throws -> UndoPlan {
+    ///   - limit: the most objects that they may have written.
+    /// - Throws: ``CoordinatorError``: `historyTokenExpired` where the log has one of them no more,
+    ///   `malformed` where they have written more objects.
+    package func undoing(
+        _ dots: [Dot], force: Bool = false, limit: Int = SaveRequest.Bounds.operations
+    ) throws -> UndoPlan {
         var undoing = SaveUndoing(reader: self, dots: Set(dots), force: force)
-        return try undoing.made()
+        return try undoing.made(limit)
     }
-
-    /// The names of saves that begin with a text.
-    private func savedNames(from text: String) throws -> [String] {
-        let statement = try database.prepared(
-            "SELECT saveID FROM _save WHERE saveID >= ?1 ORDER BY saveID LIMIT 10000")
-        statement.bind(1, text)
-        defer { statement.reset() }
-        var names: [String] = []
-        while try statement.step() {
-            let name = statement.text(0)
-            guard name.utf8.starts(with: text.utf8) else { break }
-            names.append(name)
-        }
-        return names
-    }
-}
-
-extension Character {
-    fileprivate var isNumberOrDash: Bool { ("0"..."9").contains(self) || self == "-" }
 }
 
 /// Works out what it takes to undo saves.
@@ -143,11 +82,15 @@ private struct SaveUndoing {
     let dots: Set<Dot>
     let force: Bool
     private var headings: SaveHeadings
-    /// What the saves did to each row, in order.
+    /// What the saves did to each row.
     private var touched: [RowID: Touched] = [:]
     /// The links that they made and took away.
     private var links: [LinkKey: Bool] = [:]
-    private var plan = UndoPlan()
+    private var restored: [RowID: UndoPlan.Restored] = [:]
+    private var newer: [NewerKey: Set<String>] = [:]
+    private var lost: [UndoPlan.Lost] = []
+    private var wanted: [RowID: FormerValues.Wanted] = [:]
+    private var steps = 0
 
     private struct Touched {
         var entity: String
@@ -164,6 +107,11 @@ private struct SaveUndoing {
         let target: RowID
     }
 
+    private struct NewerKey: Hashable {
+        let object: ManagedObjectID
+        let dot: Dot
+    }
+
     init(reader: StoreReader, dots: Set<Dot>, force: Bool) {
         self.reader = reader
         self.dots = dots
@@ -171,7 +119,7 @@ private struct SaveUndoing {
         headings = SaveHeadings(reader: reader)
     }
 
-    mutating func made() throws -> UndoPlan {
+    mutating func made(_ limit: Int) throws -> UndoPlan {
         var last: Int64 = 0
         for dot in dots.sorted() {
             guard let logged = try reader.transaction(dot)?.transaction,
@@ -183,15 +131,27 @@ private struct SaveUndoing {
             }
             last = max(last, place)
             note(reader.catalog.asOwn(logged))
+            guard touched.count + links.count <= limit else {
+                throw CoordinatorError(
+                    .malformed,
+                    "More than \(limit) objects would be written. Allow it with \"bulk\": true, on the "
+                        + "command line --bulk.")
+            }
         }
-        var wanted: [RowID: Set<String>] = [:]
-        for row in touched.keys.sorted() { try planRow(row, &wanted) }
-        try findFormer(wanted, before: last)
+        for row in touched.keys.sorted() { try planRow(row) }
+        var former = try FormerValues(wanted, before: dots, reader)
+        let found = try former.found(before: last)
+        for row in wanted.keys.sorted() { fill(row, found[row] ?? [:]) }
         try planLinks()
-        plan.restored = try plan.restored.compactMap { try checked($0) }
-            .sorted { $0.object < $1.object }
-        plan.newer.sort { ($0.object, $0.write.dot) < ($1.object, $1.write.dot) }
-        plan.lost.sort { ($0.object, $0.property ?? "") < ($1.object, $1.property ?? "") }
+        for row in restored.keys.sorted() { try check(row) }
+        var plan = UndoPlan()
+        plan.restored = restored.values.sorted { $0.object < $1.object }
+        plan.newer = try newer.map { key, names in
+            UndoPlan.Newer(
+                object: key.object, properties: names.sorted(),
+                write: try headings.heading(key.dot))
+        }.sorted { ($0.object, $0.write.dot) < ($1.object, $1.write.dot) }
+        plan.lost = lost.sorted { ($0.object, $0.property ?? "") < ($1.object, $1.property ?? "") }
         return plan
     }
 
@@ -206,167 +166,176 @@ private struct SaveUndoing {
             var known = touched[change.row] ?? Touched(entity: shape.entity)
             known.seen.join(transaction.seen)
             switch change.kind {
-            case .insert, .revival: known.isInserted = known.isInserted || change.kind == .insert
+            case .insert: known.isInserted = true
             case .delete: known.isDeleted = true
-            case .update, .link, .unlink: break
+            case .update, .revival, .link, .unlink: break
             }
             known.names.formUnion(shape.assigned)
             touched[change.row] = known
         }
     }
 
+    /// Ends where nobody waits any more: SQLite asks only within one statement.
+    private mutating func step() throws {
+        steps += 1
+        if steps.isMultiple(of: 256) { try reader.checkGoingOn() }
+    }
+
+    private mutating func leave(
+        _ object: ManagedObjectID, _ names: Set<String> = [], for dot: Dot
+    ) {
+        newer[NewerKey(object: object, dot: dot), default: []].formUnion(names)
+    }
+
+    private mutating func lose(
+        _ object: ManagedObjectID, _ property: String?, _ reason: String
+    ) {
+        lost.append(UndoPlan.Lost(object: object, property: property, reason: reason))
+    }
+
     // MARK: Objects
 
-    private mutating func planRow(_ row: RowID, _ wanted: inout [RowID: Set<String>]) throws {
+    private mutating func planRow(_ row: RowID) throws {
+        try step()
         guard let known = touched[row],
             let named = reader.catalog.model.entity(named: known.entity)
         else { return }
         let id = ManagedObjectID(entityName: known.entity, row: row)
-        guard let snapshot = try reader.row(named, row), snapshot.objectID.row == row else {
-            if known.isDeleted && !known.isInserted { try planReturn(of: id, &wanted) }
+        guard let snapshot = try reader.row(named, row) else {
+            if known.isDeleted && !known.isInserted { try planReturn(of: id) }
             return
         }
-        if known.isInserted {
-            let others = snapshot.version.dots.filter { !dots.contains($0) }
-            if let other = others.max(), !force {
-                plan.newer.append(
-                    .init(
-                        object: snapshot.objectID, properties: [],
-                        write: try headings.heading(other)))
-            } else {
-                plan.restored.append(
-                    .init(object: snapshot.objectID, kind: .delete, version: snapshot.version))
-            }
-            return
+        guard snapshot.objectID.row == row, snapshot.version.eclipsed.isEmpty else {
+            return lose(
+                id, nil, "It is shown as one with others of its unique key; write it as usual.")
+        }
+        if known.isInserted { return try planDelete(of: snapshot) }
+        if known.isDeleted, known.names.isEmpty {
+            return lose(id, nil, "It is there, because another write stood against the delete.")
         }
         guard let entity = reader.catalog.model.entity(named: snapshot.objectID.entityName),
             let shown = try reader.shownRegisters(entity, row)
         else { return }
+        let assigners =
+            entity.policies.isRowGrained
+            ? try reader.assigners(of: known.names, snapshot.objectID) : [:]
         var names: Set<String> = []
         for name in known.names.sorted() {
             guard let position = entity.position(of: name), let register = shown[position] else {
                 continue
             }
-            let dot = register.visible.dot
-            if dots.contains(dot) || force {
+            // Writes beside the one that shows, which the saves had not seen, are nobody's to decide here.
+            var others = register.siblings.map(\.dot)
+            if let assigner = assigners[name] {
+                others = others.filter { $0 != register.visible.dot } + [assigner]
+            }
+            let foreign = others.filter { !dots.contains($0) && known.seen[$0.actor] < $0.sequence }
+            let isOwn = others.contains { dots.contains($0) }
+            if force || (isOwn && foreign.isEmpty) {
                 names.insert(name)
-            } else if known.seen[dot.actor] < dot.sequence {
-                note(newer: name, of: snapshot.objectID, try headings.heading(dot))
+            } else if let dot = foreign.max() {
+                leave(snapshot.objectID, [name], for: dot)
             }
         }
         guard !names.isEmpty else { return }
-        wanted[row] = names
-        plan.restored.append(
-            .init(object: snapshot.objectID, kind: .update, version: snapshot.version))
+        wanted[row] = FormerValues.Wanted(entity: entity, names: names, seen: known.seen)
+        restored[row] = UndoPlan.Restored(
+            object: snapshot.objectID, kind: .update, version: snapshot.version)
     }
 
-    private mutating func note(
-        newer name: String, of object: ManagedObjectID, _ write: SaveHeading
-    ) {
-        if let place = plan.newer.firstIndex(where: { $0.object == object && $0.write == write }) {
-            plan.newer[place].properties.append(name)
-        } else {
-            plan.newer.append(.init(object: object, properties: [name], write: write))
+    /// An inserted object goes, unless somebody has written to it since, or made others refer to it.
+    private mutating func planDelete(of snapshot: RowSnapshot) throws {
+        let id = snapshot.objectID
+        let others = snapshot.version.dots.filter { !dots.contains($0) }
+        if !force {
+            if let other = others.max() { return leave(id, for: other) }
+            if let (name, dot) = try newerMember(of: id) { return leave(id, [name], for: dot) }
+        }
+        restored[id.row] = UndoPlan.Restored(object: id, kind: .delete, version: snapshot.version)
+    }
+
+    /// A relationship by which an object leads to others, or they to it, that was written by another save, and
+    /// that save; nil where there is none.
+    private mutating func newerMember(of id: ManagedObjectID) throws -> (String, Dot)? {
+        guard let entity = reader.catalog.model.entity(named: id.entityName) else { return nil }
+        for relationship in entity.relationships {
+            for member in try reader.members(of: relationship, entity: entity, row: id.row) {
+                try step()
+                let isOwn = touched[member.row]?.isInserted ?? false
+                if let dot = try writer(of: relationship, from: id.row, to: member),
+                    !dots.contains(dot)
+                {
+                    return (relationship.name, dot)
+                }
+                // A cascade would take along what was there before.
+                if !isOwn, relationship.description.deleteRule == .cascade,
+                    let other = try reader.row(
+                        reader.catalog.table(member.entityName).entity, member.row)?.version.dots
+                        .filter({ !dots.contains($0) }).max()
+                {
+                    return (relationship.name, other)
+                }
+            }
+        }
+        return nil
+    }
+
+    /// The save that made two objects refer to each other; nil where that is the first one's own value.
+    private func writer(
+        of relationship: ManagedObjectModel.Relationship, from row: RowID,
+        to member: ManagedObjectID
+    ) throws -> Dot? {
+        switch relationship.storage {
+        case .column: return nil
+        case .inverseColumn(_, let property):
+            guard let entity = reader.catalog.model.entity(named: member.entityName),
+                let position = entity.position(of: property)
+            else { return nil }
+            return try reader.shownRegisters(entity, member.row)?[position]?.visible.dot
+        case .link(let name, let isFirst):
+            guard let link = reader.catalog.model.link(named: name) else { return nil }
+            let register = try reader.register(
+                of: link, source: isFirst ? row : member.row, target: isFirst ? member.row : row)
+            return LinkCoding.visible(register, policy: link.policy)?.dot
         }
     }
 
     /// A deleted object comes back with what its tombstone has, or history.
-    private mutating func planReturn(
-        of id: ManagedObjectID, _ wanted: inout [RowID: Set<String>]
-    ) throws {
+    private mutating func planReturn(of id: ManagedObjectID) throws {
         let kept = try reader.registers(of: id.row)
-        let entity = reader.catalog.model.entity(named: kept?.entity ?? id.entityName)
-        guard let entity else { return }
-        let object = ManagedObjectID(entityName: entity.name, row: id.row)
-        let deletes = kept?.state.existence.siblings.filter { !$0.value.isAlive }.map(\.dot) ?? []
-        if let other = deletes.first(where: { !dots.contains($0) }), !force {
-            plan.newer.append(
-                .init(object: object, properties: [], write: try headings.heading(other)))
+        guard let entity = reader.catalog.model.entity(named: kept?.entity ?? id.entityName) else {
             return
         }
-        var restored = UndoPlan.Restored(object: object, kind: .insert)
+        let object = ManagedObjectID(entityName: entity.name, row: id.row)
+        let deletes = kept?.state.existence.siblings.filter { !$0.value.isAlive }.map(\.dot) ?? []
+        if let other = deletes.filter({ !dots.contains($0) }).max(), !force {
+            return leave(object, for: other)
+        }
+        var back = UndoPlan.Restored(object: object, kind: .insert, version: nil)
+        back.deletes = Set(deletes)
         let policies = kept.map { reader.catalog.table(entity.name).policies(for: $0.state) }
         if let kept, let policies, !kept.state.insertion.siblings.isEmpty, !policies.isRowGrained {
             for (position, property) in entity.properties.enumerated() {
-                restored.values[property.name] =
+                back.values[property.name] =
                     kept.state.visible(position, policies)?.value ?? .null
             }
         } else {
-            restored.isWholeRow = true
-            wanted[id.row] = Set(entity.properties.map(\.name))
+            back.isWholeRow = true
+            wanted[id.row] = FormerValues.Wanted(
+                entity: entity, names: Set(entity.properties.map(\.name)),
+                seen: touched[id.row]?.seen ?? VersionVector())
         }
-        plan.restored.append(restored)
+        restored[id.row] = back
     }
 
-    // MARK: Former values
-
-    /// Looks in the journal and then, backwards, in the log for the values before the saves.
-    private mutating func findFormer(
-        _ wanted: [RowID: Set<String>], before position: Int64
-    ) throws {
-        var left = wanted
-        var found: [RowID: [String: PropertyValue]] = [:]
-        for row in wanted.keys.sorted() {
-            for (name, value) in try decided(row) where left[row]?.remove(name) != nil {
-                found[row, default: [:]][name] = value
+    private mutating func fill(_ row: RowID, _ found: [String: PropertyValue]) {
+        guard let wanted = wanted[row], let object = restored[row]?.object else { return }
+        for name in wanted.names.sorted() {
+            if let value = found[name] {
+                restored[row]?.values[name] = value
+            } else {
+                lose(object, name, "History no longer has the value before.")
             }
-            if left[row]?.isEmpty ?? false { left[row] = nil }
-        }
-        var place = UInt64(position)
-        while !left.isEmpty {
-            try reader.checkGoingOn()
-            let page = try reader.history(beforePosition: place, limit: 64, byteLimit: 4 << 20)
-            guard let last = page.last else { break }
-            place = last.position
-            for logged in page where !dots.contains(logged.encoded.dot) {
-                collect(logged.encoded.transaction, &left, &found)
-            }
-        }
-        for index in plan.restored.indices {
-            let row = plan.restored[index].object.row
-            plan.restored[index].values.merge(found[row] ?? [:]) { $1 }
-            for name in (left[row] ?? []).sorted() {
-                plan.lost.append(
-                    .init(
-                        object: plan.restored[index].object, property: name,
-                        reason: "History no longer has the value before."))
-            }
-        }
-    }
-
-    /// The values that conflicts showed which the saves have closed.
-    private func decided(_ row: RowID) throws -> [String: PropertyValue] {
-        var values: [String: PropertyValue] = [:]
-        for conflict in try reader.conflicts(ConflictQuery(row: row, isOpen: false, limit: 1_000)) {
-            guard let dot = conflict.closedBy, dots.contains(dot), let name = conflict.property,
-                conflict.kind == .update,
-                let shown = conflict.sides.first(where: { $0.isVisible && $0.object == nil })
-            else { continue }
-            values[name] = shown.value
-        }
-        return values
-    }
-
-    private func collect(
-        _ logged: Transaction, _ left: inout [RowID: Set<String>],
-        _ found: inout [RowID: [String: PropertyValue]]
-    ) {
-        guard logged.changes.contains(where: { left[$0.row] != nil }) else { return }
-        let transaction = reader.catalog.asOwn(logged)
-        for change in transaction.changes where change.target == nil && change.kind != .delete {
-            guard var names = left[change.row],
-                touched[change.row]?.seen.contains(transaction.dot) ?? false
-            else { continue }
-            let shape = transaction.shapes[change.shape]
-            for (name, value) in zip(shape.assigned + shape.carried, change.values)
-            where names.remove(name) != nil {
-                found[change.row, default: [:]][name] = value
-            }
-            if change.kind == .insert || change.kind == .revival {
-                for name in names { found[change.row, default: [:]][name] = .null }
-                names = []
-            }
-            left[change.row] = names.isEmpty ? nil : names
         }
     }
 
@@ -379,64 +348,90 @@ private struct SaveUndoing {
             )
         }
         for (key, wasMade) in sorted {
+            try step()
             guard let link = reader.catalog.model.link(named: key.link),
                 let source = reader.catalog.model.entity(named: link.source),
+                let target = reader.catalog.model.entity(named: link.target),
                 let snapshot = try reader.row(source, key.source),
-                snapshot.objectID.row == key.source, touched[key.source]?.isInserted != true,
+                snapshot.objectID.row == key.source, restored[key.source]?.kind != .delete,
                 let name = key.link.split(separator: ".", maxSplits: 1).last.map(String.init)
             else { continue }
             let register = try reader.register(of: link, source: key.source, target: key.target)
             guard let visible = LinkCoding.visible(register, policy: link.policy) else { continue }
-            guard dots.contains(visible.dot) || force else {
-                note(newer: name, of: snapshot.objectID, try headings.heading(visible.dot))
+            guard force || register.siblings.allSatisfy({ dots.contains($0.dot) }) else {
+                let other = register.siblings.map(\.dot).filter { !dots.contains($0) }.max()
+                if let other { leave(snapshot.objectID, [name], for: other) }
                 continue
             }
             guard visible.value == wasMade else { continue }
-            let operation = RelationshipOperation(
-                name: name, kind: wasMade ? .remove : .add, members: [key.target])
-            if let place = plan.restored.firstIndex(where: { $0.object == snapshot.objectID }) {
-                if plan.restored[place].kind != .delete {
-                    plan.restored[place].relationships.append(operation)
-                }
-            } else {
-                plan.restored.append(
-                    .init(
-                        object: snapshot.objectID, kind: .update, relationships: [operation],
-                        version: snapshot.version))
+            let isThere = try reader.row(target, key.target) != nil
+            guard wasMade || isThere || restored[key.target]?.kind == .insert else {
+                lose(snapshot.objectID, name, "The object that it led to is gone.")
+                continue
             }
+            var object =
+                restored[key.source]
+                ?? UndoPlan.Restored(
+                    object: snapshot.objectID, kind: .update, version: snapshot.version)
+            object.relationships.append(
+                RelationshipOperation(
+                    name: name, kind: wasMade ? .remove : .add, members: [key.target]))
+            object.links.append(
+                .init(name: key.link, source: key.source, target: key.target, dot: visible.dot))
+            restored[key.source] = object
         }
     }
 
     // MARK: What can be written
 
-    /// An object without references to what is gone; nil where nothing is left to write.
-    private mutating func checked(_ restored: UndoPlan.Restored) throws -> UndoPlan.Restored? {
-        guard restored.kind != .delete,
-            let entity = reader.catalog.model.entity(named: restored.object.entityName)
-        else { return restored }
-        var restored = restored
-        if restored.isWholeRow, restored.values.count < entity.properties.count {
-            plan.lost.removeAll { $0.object == restored.object }
-            plan.lost.append(
-                .init(
-                    object: restored.object, property: nil,
-                    reason: "It is deleted for good, and history has no more than a part of it."))
-            return nil
+    /// Takes references to what is gone out of an object, and the object where nothing is left to write.
+    private mutating func check(_ row: RowID) throws {
+        guard var object = restored[row], object.kind != .delete,
+            let entity = reader.catalog.model.entity(named: object.object.entityName)
+        else { return }
+        if object.isWholeRow, object.values.count < entity.properties.count {
+            lost.removeAll { $0.object == object.object }
+            lose(
+                object.object, nil,
+                "It is deleted for good, and history has no more than a part of it.")
+            restored[row] = nil
+            return
         }
         for property in entity.properties {
             guard case .toOne(let destination) = property.content,
-                case .reference(let target)? = restored.values[property.name],
+                case .reference(let target)? = object.values[property.name],
                 let other = reader.catalog.model.entity(named: destination),
-                try reader.row(other, target) == nil,
-                !plan.restored.contains(where: { $0.object.row == target && $0.kind == .insert })
+                try reader.row(other, target) == nil, restored[target]?.kind != .insert
             else { continue }
-            plan.lost.append(
-                .init(
-                    object: restored.object, property: property.name,
-                    reason: "The object that it referred to is gone."))
-            restored.values[property.name] = restored.kind == .insert ? .null : nil
+            lose(object.object, property.name, "The object that it referred to is gone.")
+            object.values[property.name] = object.kind == .insert ? .null : nil
         }
-        let isEmpty = restored.values.isEmpty && restored.relationships.isEmpty
-        return isEmpty && restored.kind == .update ? nil : restored
+        let isEmpty = object.values.isEmpty && object.relationships.isEmpty
+        restored[row] = isEmpty && object.kind == .update ? nil : object
+    }
+}
+
+extension StoreReader {
+    /// Of a row-grained object the saves that gave properties the values that they have: each write carries the
+    /// whole row along.
+    ///
+    /// - Returns: by name, as far as the last thousand saves of its log tell.
+    func assigners(
+        of names: Set<String>, _ object: ManagedObjectID
+    ) throws -> [String: Dot] {
+        var left = names
+        var found: [String: Dot] = [:]
+        for entry in try log(of: object, limit: 1_000).entries.reversed() where !left.isEmpty {
+            let transaction = entry.transaction
+            for change in transaction.changes where change.row == object.row && change.target == nil
+            {
+                let isNew = change.kind == .insert || change.kind == .revival
+                let own =
+                    isNew ? left : left.intersection(transaction.shapes[change.shape].assigned)
+                for name in own { found[name] = transaction.dot }
+                left.subtract(own)
+            }
+        }
+        return found
     }
 }

@@ -45,6 +45,7 @@ extension ConflictResolver {
         var outcome = ManyResolved()
         var operations: [SaveOperation] = []
         var places: [Place: Int] = [:]
+        var deletes: [RowID: Int] = [:]
         for wanted in seen {
             do {
                 guard let conflict = try view.openEntry(wanted.id) else {
@@ -58,29 +59,49 @@ extension ConflictResolver {
                 let side = try side(by: policy, of: conflict)
                 let operation = try exact(try choosing(side, of: conflict), of: conflict)
                 outcome.decided.append(.init(conflict: conflict, side: side))
+                // A delete of the object decides over all of it.
+                if deletes[operation.row] != nil { continue }
+                if operation.kind == .delete {
+                    deletes[operation.row] = operations.count
+                    operations.append(operation)
+                    continue
+                }
                 let place = Place(row: operation.row, isExact: operation.isExact)
                 guard let known = places[place] else {
                     places[place] = operations.count
                     operations.append(operation)
                     continue
                 }
-                // A delete of the object decides over all of it.
-                if operation.kind == .delete || operations[known].kind == .delete {
-                    if operation.kind == .delete { operations[known] = operation }
-                } else {
-                    operations[known].values += operation.values
-                    operations[known].relationships += operation.relationships
-                }
+                operations[known].add(
+                    operation, winsOver: conflict.kind == .update || conflict.kind == .link)
             } catch let error as CoordinatorError where error.isOfOneConflict {
                 outcome.skipped.append((wanted.id, error.message))
             }
         }
-        return (SaveRequest(operations: operations, by: who), outcome)
+        let kept = operations.filter { $0.kind == .delete || deletes[$0.row] == nil }
+        return (SaveRequest(operations: kept, by: who), outcome)
     }
 
     private struct Place: Hashable {
         let row: RowID
         let isExact: Bool
+    }
+}
+
+extension SaveOperation {
+    /// Adds what another operation writes to the same row.
+    ///
+    /// - Parameter isExact: whether its values win: a decision over a property says more of that than
+    ///   one over the whole row.
+    fileprivate mutating func add(_ other: SaveOperation, winsOver isExact: Bool) {
+        let known = Set(values.map(\.position))
+        if isExact {
+            let replaced = Set(other.values.map(\.position))
+            values = values.filter { !replaced.contains($0.position) } + other.values
+        } else {
+            values += other.values.filter { !known.contains($0.position) }
+        }
+        relationships += other.relationships
     }
 }
 
@@ -91,21 +112,15 @@ extension CoordinatorError {
     }
 }
 
+/// None of the conflicts can be decided so.
+private struct NothingDecided: Error {}
+
 /// The decision that the writer has planned, for the one who waits for its save.
 private final class PlannedOutcome: Sendable {
     let outcome = Mutex(ManyResolved())
 }
 
 extension PersistentStoreCoordinator {
-    /// Tells what ``resolve(_:_:by:)`` would decide, and writes nothing. Blocks while it is planned.
-    package func tryResolving(
-        _ seen: [SeenConflict], _ policy: MergePolicy
-    ) throws -> ManyResolved {
-        try maintainBlocking { engine in
-            try engine.resolver.resolution(of: seen, policy, by: SaveDescription()).outcome
-        }
-    }
-
     /// Resolves many conflicts as a policy chooses, by one save.
     ///
     /// - Parameters:
@@ -118,17 +133,36 @@ extension PersistentStoreCoordinator {
         _ seen: [SeenConflict], _ policy: MergePolicy, by who: SaveDescription
     ) async throws -> ManyResolved {
         let planned = PlannedOutcome()
-        let save = try await saveWaiting(size: seen.count) { engine in
-            let plan = try engine.resolver.resolution(of: seen, policy, by: who)
-            planned.outcome.withLock { $0 = plan.outcome }
-            guard !plan.request.operations.isEmpty else {
-                throw CoordinatorError(
-                    .conflictNotFound, "None of the conflicts can be decided so.")
+        let save: SaveResult
+        do {
+            save = try await saveWaiting(size: seen.count) { engine in
+                let plan = try engine.resolver.resolution(of: seen, policy, by: who)
+                planned.outcome.withLock { $0 = plan.outcome }
+                guard !plan.request.operations.isEmpty else { throw NothingDecided() }
+                return plan.request
             }
-            return plan.request
-        }
+        } catch is NothingDecided { return planned.outcome.withLock { $0 } }
         var outcome = planned.outcome.withLock { $0 }
         outcome.save = save
+        return outcome
+    }
+}
+
+extension StoreReader {
+    /// Tells what resolving conflicts as a policy chooses would decide, and writes nothing.
+    package func tryResolving(
+        _ seen: [SeenConflict], _ policy: MergePolicy
+    ) throws -> ManyResolved {
+        var outcome = ManyResolved()
+        for wanted in seen {
+            guard let conflict = try conflict(wanted.id), let side = conflict.side(shownBy: policy),
+                conflict.kind != .uniqueness, conflict.kind != .count
+            else {
+                outcome.skipped.append((wanted.id, "It is resolved by itself."))
+                continue
+            }
+            outcome.decided.append(.init(conflict: conflict, side: side))
+        }
         return outcome
     }
 }

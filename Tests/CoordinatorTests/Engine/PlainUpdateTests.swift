@@ -1,5 +1,6 @@
 import GRDB
 import Merge
+import Synchronization
 import TestSupport
 import Testing
 
@@ -16,11 +17,28 @@ struct PlainUpdateTests {
         let others: [EngineNode]
         var rows: [(short: ManagedObjectID, long: ManagedObjectID)] = []
 
-        init(_ model: ManagedObjectModel) throws {
-            short = try EngineNode(model)
-            long = try EngineNode(model)
-            others = [try EngineNode(model, node: 2), try EngineNode(model, node: 2)]
+        private let clock = Clock()
+
+        /// One clock for all, which moves by steps: else which of two concurrent writes is earlier would
+        /// hang on how fast each store is.
+        private final class Clock: Sendable {
+            let milliseconds = Mutex<UInt64>(1_795_000_000_000)
         }
+
+        init(_ model: ManagedObjectModel) throws {
+            let clock = clock
+            func node(_ number: Int) throws -> EngineNode {
+                try EngineNode(model, node: number) { options in
+                    options.wallMilliseconds = { clock.milliseconds.withLock { $0 } }
+                }
+            }
+            short = try node(1)
+            long = try node(1)
+            others = [try node(2), try node(2)]
+        }
+
+        /// Goes on to the next step.
+        func tick() { clock.milliseconds.withLock { $0 += 10 } }
 
         /// A write of the node beside a store. Beside the long one it inserts something as well.
         func write(_ place: Int, isDelete: Bool) throws {
@@ -157,6 +175,7 @@ struct PlainUpdateTests {
                 (try pair.short.insert(entity, values), try pair.long.insert(entity, values)))
         }
         for _ in 0..<4 {
+            pair.tick()
             let versions = try pair.rows.map {
                 (try pair.short.row($0.short)?.version, try pair.long.row($0.long)?.version)
             }

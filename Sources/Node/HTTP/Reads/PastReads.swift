@@ -24,10 +24,12 @@ enum ReadSource: Sendable {
 /// goes when nobody has read the past for a minute. Thread-safe.
 final class PastReads: Sendable {
     private static let keptFor = Duration.seconds(60)
+    /// How many requests may wait for the past, with the one that reads; more are refused (503).
+    private static let most = 16
 
     private let store: PastStore
     private let thread = NIOThreadPool(numberOfThreads: 1)
-    private let uses = Mutex(0)
+    private let uses = Mutex((count: 0, waiting: 0, isStopped: false))
     private let milliseconds: UInt64
 
     /// - Parameter milliseconds: how long one request may take.
@@ -46,14 +48,22 @@ final class PastReads: Sendable {
     ) async throws -> Result {
         let store = store
         let deadline = ContinuousClock.now + .milliseconds(Int64(clamping: milliseconds))
-        let use = uses.withLock { uses in
-            uses += 1
-            return uses
+        let client = ReadOrigin.current.client
+        let isFree = uses.withLock { uses in
+            guard uses.waiting < Self.most, !uses.isStopped else { return false }
+            uses.waiting += 1
+            return true
         }
-        defer { closeLater(use) }
+        guard isFree else { throw HTTPError.busy("reads of the past", seconds: 5) }
+        defer { closeLater() }
         do {
-            return try await thread.runIfActive {
-                try store.read(at: vector, while: { ContinuousClock.now < deadline }, body)
+            return try await thread.runIfActive { [self] in
+                try store.read(
+                    at: vector,
+                    while: {
+                        ContinuousClock.now < deadline && !client.isGone
+                            && !self.uses.withLock { $0.isStopped }
+                    }, body)
             }
         } catch is CancellationError {
             throw CoordinatorError(
@@ -63,10 +73,17 @@ final class PastReads: Sendable {
         }
     }
 
-    private func closeLater(_ use: Int) {
+    private func closeLater() {
+        let use = uses.withLock { uses in
+            uses.waiting -= 1
+            uses.count += 1
+            return uses.waiting == 0 ? uses.count : nil
+        }
+        // The last of those that wait sees to it.
+        guard let use else { return }
         Task { [weak self] in
             try? await Task.sleep(for: Self.keptFor)
-            guard let self, self.uses.withLock({ $0 == use }) else { return }
+            guard let self, self.uses.withLock({ $0.count == use }) else { return }
             let store = self.store
             try? await self.thread.runIfActive { store.close() }
         }
@@ -75,6 +92,7 @@ final class PastReads: Sendable {
     /// Gives memory and thread back.
     func stop() async {
         let store = store
+        uses.withLock { $0.isStopped = true }
         try? await thread.runIfActive { store.close() }
         try? await thread.shutdownGracefully()
     }

@@ -16,7 +16,7 @@ extension ConflictsResource {
             try request.json(maximumBytes: services.maximumBodyBytes),
             allowed: [
                 "where", "substitutions", "entity", "state", "kind", "property", "policy", "dryRun",
-                "author", "context", "note",
+                "author", "context", "note", "seen",
             ])
         guard let policy = MergePolicy(rawValue: try fields.string("policy") ?? "") else {
             throw fields.wrong("policy", "the name of a merge policy")
@@ -28,24 +28,23 @@ extension ConflictsResource {
             author: try fields.string("author"), contextName: try fields.string("context"),
             note: try fields.string("note"))
         let choice = try Choice(fields, services)
-        let seen = try await services.read { try choice.conflicts($0, most: Self.most) }
-        if try fields.boolean("dryRun") {
-            let seen = seen
-            let outcome = try await services.blocking { [coordinator = services.coordinator] in
-                try coordinator.tryResolving(seen, policy)
-            }
-            return try await answer(outcome, save: nil)
+        let isDryRun = try fields.boolean("dryRun")
+        let (seen, tried) = try await services.read { reader in
+            let seen = try choice.conflicts(reader, most: Self.most)
+            return (seen, isDryRun ? try reader.tryResolving(seen, policy) : nil)
         }
+        if let tried { return try await answer(tried, save: nil) }
         if seen.isEmpty { return try await answer(ManyResolved(), save: nil) }
         let decided = Decided()
-        let result = try await services.backend.saving { coordinator in
-            let outcome = try await coordinator.resolve(seen, policy, by: who)
-            decided.outcome.withLock { $0 = outcome }
-            guard let save = outcome.save else {
-                throw CoordinatorError(.conflictNotFound, "There is nothing to resolve.")
+        let result: SaveResult?
+        do {
+            result = try await services.backend.saving { coordinator in
+                let outcome = try await coordinator.resolve(seen, policy, by: who)
+                decided.outcome.withLock { $0 = outcome }
+                guard let save = outcome.save else { throw NothingSaved() }
+                return save
             }
-            return save
-        }
+        } catch is NothingSaved { result = nil }
         return try await answer(decided.outcome.withLock { $0 }, save: result)
     }
 
@@ -62,6 +61,7 @@ extension ConflictsResource {
                         try outcome.decided.prefix(Self.named).map {
                             try renderer.json($0, digits: digits, entities.name)
                         }),
+                    "state": .string(try reader.token.text),
                     "skipped": .array(
                         outcome.skipped.prefix(Self.named).map {
                             ["id": .string($0.id.description), "reason": .string($0.reason)]
@@ -78,6 +78,9 @@ extension ConflictsResource {
         return .json(JSONWriter.bytes(of: .object(json)))
     }
 
+    /// None of the conflicts can be decided so.
+    private struct NothingSaved: Error {}
+
     /// The decision, handed out of the save.
     private final class Decided: Sendable {
         let outcome = Mutex(ManyResolved())
@@ -88,6 +91,10 @@ extension ConflictsResource {
         var query = ConflictQuery(isOpen: true, limit: 10_000)
         let property: String?
         let fetch: FetchRequest?
+        /// The entities of the objects; nil for all.
+        private let family: Set<String>?
+        /// What the one who decides had seen: other sides are nobody's to decide.
+        private let seen: VersionVector?
 
         init(_ fields: JSONFields, _ services: HTTPServices) throws {
             switch try fields.string("state") ?? "unresolved" {
@@ -108,14 +115,13 @@ extension ConflictsResource {
             if let name, services.model.entity(named: name) == nil {
                 throw HTTPError.malformed(services.model.noEntity(name))
             }
-            query.entity = name
+            family = name.flatMap { services.model.entity(named: $0) }.map { Set($0.familyNames) }
+            seen = try fields.token("seen")?.versionVector
             guard let text = try fields.string("where") else {
                 fetch = nil
                 return
             }
             guard let name else { throw HTTPError.malformed("\"where\" needs \"entity\".") }
-            // Objects of entities that inherit from it are meant too.
-            query.entity = nil
             var request = FetchRequest(name)
             request.predicate = try Predicate(
                 format: text, substitutions: try ClientFetch.substitutions(fields))
@@ -132,13 +138,16 @@ extension ConflictsResource {
                 try reader.forEachConflict(page) { conflict, place in
                     (last, count) = (place, count + 1)
                     if let property, conflict.property != property { return true }
+                    if let family, !family.contains(conflict.id.entity) { return true }
                     if let rows, !rows.contains(conflict.id.row) { return true }
+                    let sides = conflict.sides.compactMap(\.dot)
+                    if let seen, !sides.allSatisfy(seen.contains) { return true }
                     found.append(SeenConflict(conflict))
                     return true
                 }
                 guard found.count <= most else {
                     throw CoordinatorError(
-                        .limitExceeded,
+                        .malformed,
                         "More than \(most) conflicts are so. Narrow it by entity, kind, property or "
                             + "where.")
                 }

@@ -9,6 +9,8 @@ struct UndoResource: Sendable {
 
     /// How many objects an answer names, of each list.
     private static let named = 10_000
+    /// How many objects one undo may write.
+    private static let mostOfBulk = 1_000_000
 
     func post(_ name: String, _ request: HTTPRequestParts) async throws -> HTTPAnswer {
         let json =
@@ -18,17 +20,26 @@ struct UndoResource: Sendable {
         let fields = try JSONFields(
             json, allowed: ["dryRun", "force", "bulk", "author", "context", "note", "saveID"])
         let force = try fields.boolean("force")
+        let isBulk = try fields.boolean("bulk")
+        let saveID = try fields.string("saveID")
+        // Asked for again it has nothing left to undo; its first answer says what it did.
+        if let saveID {
+            let done = try await services.read { try $0.savedAnswer(saveID) }
+            if let done { return try await answer(UndoPlan(), done) }
+        }
         let plan = try await services.read { reader in
-            try reader.undoing(try reader.saves(named: name), force: force)
+            try reader.undoing(
+                try reader.saves(named: name), force: force,
+                limit: isBulk ? Self.mostOfBulk : SaveRequest.Bounds.operations)
         }
         var save: SaveResult?
-        let operations = plan.operations(services.model)
-        if try !fields.boolean("dryRun"), !operations.isEmpty {
-            let request = SaveRequest(
-                operations: operations, author: try fields.string("author"),
-                contextName: try fields.string("context"), saveID: try fields.string("saveID"),
-                note: try fields.string("note"), isBulk: try fields.boolean("bulk"))
-            save = try await services.backend.save(request)
+        if try !fields.boolean("dryRun"), !plan.restored.isEmpty {
+            let who = SaveDescription(
+                author: try fields.string("author"), contextName: try fields.string("context"),
+                note: try fields.string("note"))
+            save = try await services.backend.saving {
+                try await $0.undo(plan, by: who, saveID: saveID, isBulk: isBulk)
+            }
         }
         return try await answer(plan, save)
     }
