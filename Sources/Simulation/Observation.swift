@@ -28,8 +28,8 @@ enum Observation {
     case pinned(node: Int, pin: Int, reading: Reading)
     /// A client read a pinned generation again.
     case pinRead(node: Int, pin: Int, reading: Reading)
-    /// The past was read, at the vector of a pinned generation.
-    case pastRead(node: Int, pin: Int, reading: Reading)
+    /// The past was read at the vector of an earlier reading.
+    case pastRead(node: Int, then: Reading, reading: Reading)
     /// A pinned generation was given up, and its reader gets an error. It is due if the pin is old,
     /// or the log may be long.
     case pinExpired(node: Int, pin: Int, isDue: Bool)

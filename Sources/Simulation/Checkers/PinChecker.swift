@@ -2,7 +2,7 @@ internal import Coordinator
 internal import Merge
 
 /// Law 5: a pinned generation never changes, is given up only when it is too old or its log too long,
-/// and once given up it is never answered from. The past, read at its vector, shows what it showed.
+/// and once given up it is never answered from. The past, read at a vector, shows what was read then.
 struct PinChecker: Checker {
     let law = 5
 
@@ -22,8 +22,7 @@ struct PinChecker: Checker {
             ended[number] = nil
         case .pinRead(let node, let number, let reading):
             check(reading, node, number, run.model)
-        case .pastRead(let node, let number, let reading):
-            if let pin = pins[number] { checkPast(reading, pin, node, number, run.model) }
+        case .pastRead(let node, let then, let reading): checkPast(reading, then, node, run.model)
         case .pinExpired(let node, let number, let isDue):
             if !isDue {
                 findings.note(
@@ -73,10 +72,9 @@ struct PinChecker: Checker {
 
     /// What readers see; journal and generations are the store's own.
     private mutating func checkPast(
-        _ reading: Reading, _ pin: Pin, _ node: Int, _ number: Int, _ model: ManagedObjectModel
+        _ reading: Reading, _ first: Reading, _ node: Int, _ model: ManagedObjectModel
     ) {
-        let place = "\(Telling.node(node)) past of pin \(number)"
-        let first = pin.reading
+        let place = "\(Telling.node(node)) past at \(first.token.versionVector)"
         if first.digest != reading.digest
             || first.token.versionVector != reading.token.versionVector
         {

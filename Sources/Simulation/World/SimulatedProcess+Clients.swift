@@ -193,6 +193,7 @@ extension SimulatedProcess {
 
     func readAndObserve() {
         guard let reading = readWhole() else { return }
+        pastPoints.note(reading)
         world.statistics.readings += 1
         observe { .read(node: $0, reading: reading) }
     }
@@ -215,7 +216,7 @@ extension SimulatedProcess {
             try coordinator.read(pin) { try Reading.whole($0, coordinator.model) }
         }
         guard isAlive else { return }
-        readPast(of: number, first)
+        readPast(first)
         guard isAlive else { return }
         pins[number] = nil
         switch result {

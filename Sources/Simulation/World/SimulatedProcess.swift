@@ -55,6 +55,7 @@ final class SimulatedProcess {
     /// Which saves clients wait for, and at which nodes, by number in the book.
     var awaited: [Int: (dot: Dot, peer: NodeID)] = [:]
     var pins: [Int: (pin: GenerationPin, reading: Reading, since: UInt64)] = [:]
+    var pastPoints = PastPoints()
 
     var coordinator: PersistentStoreCoordinator { store.coordinator }
     var actor: ActorID { core.actor }
@@ -129,6 +130,7 @@ final class SimulatedProcess {
         observation = nil
         machine.memory.processEnded()
         pins = [:]
+        pastPoints = PastPoints()
         if isOrderly { coordinator.close() }
     }
 

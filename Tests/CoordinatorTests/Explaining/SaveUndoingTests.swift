@@ -146,4 +146,103 @@ import Testing
         let error = #expect(throws: CoordinatorError.self) { try undo([save.transaction]) }
         #expect(error?.code == .historyTokenExpired)
     }
+
+    @Test(
+        "An inserted object stays where others refer to it by later saves, and a cascade takes nothing newer"
+    )
+    func referred() throws {
+        let save = try a.save(try a.insertion("Folder", -1, ["name": .string("new")]))
+        let folder = ManagedObjectID(
+            entityName: "Folder", row: try #require(save.insertedRows.first).row)
+        let later = try a.save(
+            try a.insertion("Note", -1, ["folder": .reference(folder.row), "p": .string("newer")]))
+        let note = ManagedObjectID(
+            entityName: "Note", row: try #require(later.insertedRows.first).row)
+        let plan = try undo([save.transaction])
+        #expect(plan.restored.isEmpty)
+        #expect(plan.newer.map(\.object) == [folder] && plan.newer.first?.properties == ["notes"])
+        #expect(plan.newer.first?.write.dot == later.transaction)
+        #expect(try a.row(note) != nil && a.row(folder) != nil)
+        // What one save inserted goes as one.
+        let both = try undo([save.transaction, later.transaction])
+        #expect(both.newer.isEmpty && both.restored.count == 2)
+        #expect(try a.row(note) == nil && a.row(folder) == nil)
+    }
+
+    @Test("A write that stands beside is nobody's to decide: it is named, and the conflict stays")
+    func beside() throws {
+        let b = try EngineNode(a.model, node: 2)
+        let id = try a.insert("Note", ["p": .string("first")])
+        try b.take(from: a)
+        let ours = try a.update(id, ["p": .string("one")])
+        let theirs = try b.update(id, ["p": .string("two")])
+        try exchange(a, b)
+        let plan = try undo([ours.transaction])
+        #expect(plan.restored.isEmpty && plan.newer.map(\.write.dot) == [theirs.transaction])
+        #expect(try a.onlyConflict().state == .unresolved)
+    }
+
+    @Test(
+        "What was shown before comes back at every node, whatever order the saves came in",
+        arguments: ["Folder", "Tag"])
+    func concurrentBefore(_ entity: String) throws {
+        // Folder shows the earliest, Tag the latest.
+        let b = try EngineNode(a.model, node: 2)
+        let id = try a.insert(entity)
+        try b.take(from: a)
+        try a.update(id, ["name": .string("one")])
+        try b.update(id, ["name": .string("two")])
+        try exchange(a, b)
+        let shown = try a.value(id, "name")
+        for node in [a, b] {
+            let token = try node.coordinator.currentToken
+            _ = try node.coordinator.collect(stable: token.versionVector)
+        }
+        let save = try a.update(id, ["name": .string("three")])
+        try b.take(from: a)
+        for node in [a, b] {
+            let dot = try #require(save.transaction)
+            let plan = try node.coordinator.read { try $0.undoing([dot]) }
+            #expect(plan.restored.first?.values["name"] == shown)
+        }
+    }
+
+    @Test("A plan that has moved on is refused, also of a deleted object that came back")
+    func movedOn() async throws {
+        let id = try a.insert("Tag", ["name": .string("x")])
+        let delete = try #require(try a.delete(id).transaction)
+        let plan = try a.coordinator.read { try $0.undoing([delete]) }
+        let entity = try a.entity("Tag")
+        _ = try a.save(
+            SaveRequest(operations: [
+                SaveOperation(
+                    kind: .update, entity: entity, row: id.row,
+                    values: try a.values("Tag", ["name": .string("edited")]), resolves: true)
+            ]))
+        #expect(try a.value(id, "name") == .string("edited"))
+        await #expect(throws: CoordinatorError.self) {
+            _ = try await a.coordinator.undo(plan, by: SaveDescription())
+        }
+        #expect(try a.value(id, "name") == .string("edited"))
+    }
+
+    @Test("Only an import's own ID stands for its parts, and no beginning of others")
+    func names() throws {
+        for name in ["nightly-1", "nightly-2"] {
+            var request = SaveRequest(operations: [try a.insertion("Tag")])
+            request.saveID = name
+            _ = try a.save(request)
+        }
+        #expect(throws: CoordinatorError.self) {
+            try a.coordinator.read { try $0.saves(named: "nightly") }
+        }
+        let run = "import-0F14569F-65A5-4168-86DF-6D0606E5690B"
+        for part in 1...2 {
+            var request = SaveRequest(operations: [try a.insertion("Tag")])
+            request.saveID = "\(run)-\(part)"
+            _ = try a.save(request)
+        }
+        let found = try a.coordinator.read { try $0.saves(named: run) }
+        #expect(found.count == 2)
+    }
 }

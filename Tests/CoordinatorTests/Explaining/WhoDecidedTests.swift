@@ -155,7 +155,7 @@ import Testing
         let value = third.property == "q" ? PropertyValue.integer(3) : .string("three")
         try c.update(ids[0], [try #require(third.property): value], resolves: true)
         let before = try a.coordinator.currentToken.position
-        let tried = try a.coordinator.tryResolving(seen, .overwrite)
+        let tried = try a.coordinator.read { try $0.tryResolving(seen, .overwrite) }
         #expect(tried.decided.count == open.count && tried.save == nil)
         try a.take(from: c)
         let outcome = try await a.coordinator.resolve(

@@ -24,6 +24,12 @@ struct ManyConflictsOptions: ParsableArguments {
     @Flag(help: "Only show what would be written.")
     var dryRun = false
 
+    @Option(
+        help: """
+            The state that a dry run printed: conflicts with sides that came since stay open.
+            """)
+    var asOf: String?
+
     var isEmpty: Bool {
         predicate == nil && entity == nil && kind == nil && property == nil && !dryRun
     }
@@ -51,6 +57,7 @@ struct ManyConflictsOptions: ParsableArguments {
         if let property { body["property"] = .string(property) }
         body["state"] = .string(state)
         if dryRun { body["dryRun"] = .boolean(true) }
+        if let asOf { body["seen"] = .string(asOf) }
         let answer = try await node.change("/v1/conflicts/resolution", .object(body))
         try node.show(answer, asJSON: options.json) { answer, terminal in
             Self.lines(answer, terminal, isDryRun: dryRun)
@@ -84,7 +91,11 @@ struct ManyConflictsOptions: ParsableArguments {
             lines.append(
                 "\(conflict["id"]?.string ?? ""): left open. \(conflict["reason"]?.string ?? "")")
         }
-        if isDryRun { return lines + ["Would resolve \(what)."] }
+        if isDryRun {
+            let state = answer["state"]?.string.map { ["as of: --as-of \($0)"] } ?? []
+            return lines + ["Would resolve \(what)."]
+                + (count > 0 ? state.map { terminal.style.paint($0, .dim) } : [])
+        }
         guard let dot = answer["transaction"]?.string else {
             return lines + ["There is nothing to resolve."]
         }

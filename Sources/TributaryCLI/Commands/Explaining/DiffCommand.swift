@@ -100,7 +100,13 @@ struct DiffCommand: AsyncParsableCommand {
         func count(_ kind: String) -> Int64 { counts?[kind]?.integer ?? 0 }
         let sum =
             "\(count("insert")) added, \(count("update")) changed, \(count("delete")) deleted"
-        let next = answer["next"]?.string.map { ["next: --after \($0)"] } ?? []
+        // By vectors: a time, and the present, are others the next time.
+        var next: [String] = []
+        if let place = answer["next"]?.string {
+            let from = JSONWriter.text(of: answer["from"] ?? .null)
+            let to = JSONWriter.text(of: answer["to"] ?? .null)
+            next = ["next: '\(from)..\(to)' --after \(place)"]
+        }
         return (table.rows.isEmpty ? [] : table.lines(terminal)) + [sum]
             + next.map { terminal.style.paint($0, .dim) }
     }
