@@ -6,7 +6,7 @@ import Merge
 /// the policy chooses. Where every write that may still be found is in the past of one that is found, the
 /// search ends.
 struct FormerValues {
-    /// A row whose former values are wanted.
+    /// A row, and what is wanted of it.
     struct Wanted {
         var entity: ManagedObjectModel.Entity
         var names: Set<String>
@@ -27,7 +27,7 @@ struct FormerValues {
     private var candidates: [RowID: [String: [Candidate]]] = [:]
     /// Of each actor the transactions that have not been looked at yet.
     private var unseen: VersionVector
-    /// Those of which not all is found yet.
+    /// The rows that are still looked for.
     private var left: Set<RowID>
 
     init(_ wanted: [RowID: Wanted], before undone: Set<Dot>, _ reader: StoreReader) throws {
