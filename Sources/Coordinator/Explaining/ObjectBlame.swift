@@ -109,16 +109,25 @@ extension StoreReader {
         }
         let entries = try conflicts(ConflictQuery(object: snapshot.objectID, limit: 1_000))
         let insertion = state.insertion.siblings.map(\.dot)
+        let names = Set(property.map { [$0] } ?? entity.properties.map(\.name))
+        let assigners =
+            entity.policies.isRowGrained
+            ? try assigners(
+                of: names, snapshot.objectID,
+                shownBy: shown.lazy.compactMap { $0?.visible.dot }.first,
+                lookback: max(lookback, 1)) : [:]
         var properties: [ObjectBlame.Property] = []
         for (position, stored) in entity.properties.enumerated() {
             if let property, stored.name != property { continue }
             let dot = shown[position]?.visible.dot
             let value = snapshot.values[position]
             let beaten = dot.map { Self.beaten(by: $0, value, stored.name, in: entries) } ?? []
+            // Of a row that is written as a whole, the save that gave this property its value.
+            let writer = assigners[stored.name] ?? dot
             var told = ObjectBlame.Property(
                 position: position, value: value,
-                write: try dot.map { try headings.heading($0) }, beaten: beaten,
-                remedy: dot.flatMap { dot in
+                write: try writer.map { try headings.heading($0) }, beaten: beaten,
+                remedy: writer.flatMap { dot in
                     beaten.first { $0.state != .unresolved }.map { .conflict($0.conflict) }
                         ?? (insertion.contains(dot) ? nil : .save(dot))
                 })
@@ -192,6 +201,35 @@ extension StoreReader {
                     explanation: conflict.explanation)
             }
         }
+    }
+
+    /// Of a row-grained object the saves that gave properties the values that they have: each write carries the
+    /// whole row along.
+    ///
+    /// - Parameters:
+    ///   - dot: the write that readers see; what it had not seen is of another branch.
+    ///   - lookback: how many transactions of the log are looked at.
+    /// - Returns: by name, as far as those tell.
+    func assigners(
+        of names: Set<String>, _ object: ManagedObjectID, shownBy dot: Dot?, lookback: Int = .max
+    ) throws -> [String: Dot] {
+        var headings = SaveHeadings(reader: self)
+        guard let dot, let seen = try headings.heading(dot).seen else { return [:] }
+        var left = names
+        var found: [String: Dot] = [:]
+        try ObjectScan(reader: self, row: object.row).backwards(limit: lookback) { transaction in
+            guard transaction.dot == dot || seen.contains(transaction.dot) else { return true }
+            for change in transaction.changes
+            where change.row == object.row && change.target == nil && change.kind != .delete {
+                let isNew = change.kind == .insert || change.kind == .revival
+                let assigned = transaction.shapes[change.shape].assigned
+                let own = isNew ? left : left.intersection(assigned)
+                for name in own { found[name] = transaction.dot }
+                left.subtract(own)
+            }
+            return !left.isEmpty
+        }
+        return found
     }
 
     /// What the conflict showed that a write has closed.

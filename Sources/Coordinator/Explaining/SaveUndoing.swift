@@ -218,7 +218,9 @@ private struct SaveUndoing {
         else { return }
         let assigners =
             entity.policies.isRowGrained
-            ? try reader.assigners(of: known.names, snapshot.objectID) : [:]
+            ? try reader.assigners(
+                of: known.names, snapshot.objectID,
+                shownBy: shown.lazy.compactMap { $0?.visible.dot }.first) : [:]
         var names: Set<String> = []
         for name in known.names.sorted() {
             guard let position = entity.position(of: name), let register = shown[position] else {
@@ -408,30 +410,5 @@ private struct SaveUndoing {
         }
         let isEmpty = object.values.isEmpty && object.relationships.isEmpty
         restored[row] = isEmpty && object.kind == .update ? nil : object
-    }
-}
-
-extension StoreReader {
-    /// Of a row-grained object the saves that gave properties the values that they have: each write carries the
-    /// whole row along.
-    ///
-    /// - Returns: by name, as far as the last thousand saves of its log tell.
-    func assigners(
-        of names: Set<String>, _ object: ManagedObjectID
-    ) throws -> [String: Dot] {
-        var left = names
-        var found: [String: Dot] = [:]
-        for entry in try log(of: object, limit: 1_000).entries.reversed() where !left.isEmpty {
-            let transaction = entry.transaction
-            for change in transaction.changes where change.row == object.row && change.target == nil
-            {
-                let isNew = change.kind == .insert || change.kind == .revival
-                let own =
-                    isNew ? left : left.intersection(transaction.shapes[change.shape].assigned)
-                for name in own { found[name] = transaction.dot }
-                left.subtract(own)
-            }
-        }
-        return found
     }
 }

@@ -214,4 +214,33 @@ import Testing
         let error = #expect(throws: CoordinatorError.self) { try tried(.overwrite, "nonsense") }
         #expect(error?.code == .malformed)
     }
+
+    @Test(
+        "Of a row that is written as a whole, blame and undo name the save that gave a property its value"
+    )
+    func rowGrained() throws {
+        let model = try ManagedObjectModel(entities: [
+            EntityDescription(
+                "Box", mergePolicy: .overwrite,
+                attributes: [.init("phone", .string), .init("age", .integer64)])
+        ])
+        let node = try EngineNode(model)
+        let id = try node.insert("Box", ["phone": .string("1"), "age": .integer(1)])
+        let ada = try node.update(id, ["phone": .string("2")], author: "ada")
+        let bob = try node.update(id, ["age": .integer(2)], author: "bob")
+        let blame = try node.coordinator.read { try $0.blame(id) }
+        let entity = try node.entity("Box")
+        func told(_ name: String) throws -> ObjectBlame.Property {
+            try #require(blame.properties.first { entity.properties[$0.position].name == name })
+        }
+        #expect(try told("phone").write?.dot == ada.transaction)
+        #expect(try told("phone").previous?.value == .string("1"))
+        #expect(try told("age").write?.dot == bob.transaction)
+        #expect(try told("age").previous?.value == .integer(1))
+        let plan = try node.coordinator.read {
+            try $0.undoing([ada.transaction].compactMap(\.self))
+        }
+        #expect(plan.newer.isEmpty)
+        #expect(plan.restored.first?.values == ["phone": .string("1")])
+    }
 }
