@@ -65,10 +65,41 @@ def line_complaint(description, operation, body):
     return None
 
 
+VALIDATORS = {}
+
+
 def schema_complaint(description, schema, value):
     """What a value lacks of a schema of the description, or None."""
     import jsonschema_rs  # comes with schemathesis
-    validator = jsonschema_rs.Draft202012Validator({**schema, "components": description["components"]})
-    for error in validator.iter_errors(value):
+    key = json.dumps(schema)
+    if key not in VALIDATORS:
+        VALIDATORS[key] = jsonschema_rs.Draft202012Validator({**schema, "components": description["components"]})
+    for error in VALIDATORS[key].iter_errors(value):
         return f"{error.message} at {list(error.instance_path)}"
     return None
+
+
+def answer_complaint(description, operation, status, kind, body):
+    """What the description does not say about an answer, or None."""
+    name = operation["operationId"]
+    response = operation["responses"].get(str(status))
+    if response is None:
+        return f"{name} does not have {status}: {body[:300]!r}"
+    content = resolved(description, response).get("content")
+    if content is None:
+        return None if not body else f"{name} {status} has a body"
+    if kind not in content:
+        return f"{name} {status} is {kind!r}, not {list(content)}"
+    complaint = code_complaint(description, operation, status, kind, body)
+    if complaint or kind == "text/event-stream":
+        return complaint
+    try:
+        if kind == "application/x-ndjson":
+            complaint = line_complaint(description, operation, body)
+        else:
+            is_text = kind not in ("application/json", "application/cbor")
+            value = body.decode() if is_text else parsed(kind, body)
+            complaint = schema_complaint(description, content[kind]["schema"], value)
+    except (ValueError, KeyError, IndexError) as error:
+        complaint = f"the body is no {kind}: {error!r}"
+    return complaint and f"{name} {status}: {complaint}"
