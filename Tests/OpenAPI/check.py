@@ -488,6 +488,16 @@ class Probes:
         save(422, {"insert": "Tag"}, acknowledgement=3)
         save(400, {"update": contact, "if": "age >"})
         save(400, *[{"insert": "Tag"}] * 1, nonsense=1)
+        # What is wrong is refused also where nothing would be done with it.
+        expect(node, 400, "undoSave", "/v1/saves/again-2/undo", {"dryRun": True, "bulk": "x"})
+        expect(node, 400, "undoSave", "/v1/saves/again-2/undo", {"dryRun": True, "author": 1})
+        expect(node, 400, "resolveConflicts", "/v1/conflicts/resolution", {"policy": "overwrite", "note": ""})
+        expect(node, 400, "batch", "/v1/batch", {
+            "delete": {"entity": "Invoice", "substitutions": {"n": 1}}, "dryRun": True})
+        expect(node, 400, "batch", "/v1/batch", {
+            "insert": {"entity": "Tag", "objects": []}, "saveID": "x" * 181, "dryRun": True})
+        # The place of what is wrong is told of every predicate.
+        expect(node, 400, "fetch", "/v1/fetch", {**fetch, "predicate": "nme == 1"})
         # A null field counts as absent, as everywhere.
         save(200, {"insert": "Tag", "update": None, "values": None, "id": None})
         big = {"operations": [{"insert": "Tag"}] * 10_000}
