@@ -26,7 +26,7 @@ PREFIX ?= /usr/local
 
 .PHONY: all dependencies build release install laboratory test slow simulate soak mutants misuse fuzz fuzz-soak \
 	thread-sanitizer demo benchmark \
-	benchmark-peers deploy-check inspector-check lint format verify clean
+	benchmark-peers deploy-check inspector-check openapi-check lint format verify clean
 
 all: build
 
@@ -147,6 +147,12 @@ inspector-check:
 	@if command -v python3 >/dev/null; then \
 		TRIBUTARY="$${TRIBUTARY:-$$($(SWIFT) build --show-bin-path)/tributary}" python3 Tests/InspectorPage/run.py; \
 	else echo "skipped: the inspector's page was not tested, because python3 is missing"; fi
+
+# docs/openapi.json against real nodes. Without schemathesis it says so, and ends well.
+openapi-check:
+	@if command -v python3 >/dev/null; then \
+		TRIBUTARY="$${TRIBUTARY:-$$($(SWIFT) build --show-bin-path)/tributary}" python3 Tests/OpenAPI/check.py; \
+	else echo "skipped: the description of the interface was not tested, because python3 is missing"; fi
 
 lint:
 	$(SWIFT) format lint --strict --recursive --parallel $(FORMATTED)
