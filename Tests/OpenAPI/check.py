@@ -496,8 +496,8 @@ class Probes:
             "delete": {"entity": "Invoice", "substitutions": {"n": 1}}, "dryRun": True})
         expect(node, 400, "batch", "/v1/batch", {
             "insert": {"entity": "Tag", "objects": []}, "saveID": "x" * 181, "dryRun": True})
-        # The ID of a save is no undo's, whatever that one did.
-        expect(node, 409, "undoSave", "/v1/saves/again-2/undo", {"saveID": "again-3"})
+        # An undo has no save ID: asked for again it has nothing left to do.
+        expect(node, 400, "undoSave", "/v1/saves/again-2/undo", {"saveID": "again-3"})
         # The place of what is wrong is told of every predicate.
         expect(node, 400, "fetch", "/v1/fetch", {**fetch, "predicate": "nme == 1"})
         # A null field counts as absent, as everywhere.

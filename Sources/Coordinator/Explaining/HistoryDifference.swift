@@ -41,7 +41,7 @@ extension StoreReader {
     ///   - to: what the later point covers; what it lacks of the earlier does not count.
     ///   - entity: only objects of this one, and of those that inherit from it.
     /// - Throws: ``CoordinatorError``: `historyTokenExpired` where what is between was purged,
-    ///   `limitExceeded` where more than 100,000 objects differ.
+    ///   `malformed` where more than 100,000 objects differ, or values of more than 64 MiB at an earlier point.
     package func difference(
         from: VersionVector, to: VersionVector, entity: String? = nil
     ) throws -> [DifferingObject] {

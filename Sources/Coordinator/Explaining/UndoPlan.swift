@@ -67,9 +67,6 @@ package struct UndoPlan: Sendable {
     /// What cannot be written back; sorted.
     package var lost: [Lost] = []
 
-    /// Nothing to write.
-    package init() {}
-
     /// The operations of the save that undoes it.
     package func operations(_ model: ManagedObjectModel) -> [SaveOperation] {
         restored.compactMap { restored in

@@ -6,18 +6,15 @@ extension PersistentStoreCoordinator {
     /// - Parameters:
     ///   - plan: see ``StoreReader/undoing(_:force:limit:)``.
     ///   - who: who undoes it, where and why.
-    ///   - saveID: a name under which the save is done at most once.
     ///   - isBulk: whether it may write more than 20,000 objects.
     /// - Throws: ``CoordinatorError``: `mergeConflict` where something has moved on, and as a save does.
     package func undo(
-        _ plan: UndoPlan, by who: SaveDescription, saveID: String? = nil, isBulk: Bool = false
+        _ plan: UndoPlan, by who: SaveDescription, isBulk: Bool = false
     ) async throws -> SaveResult {
-        var request = SaveRequest(operations: plan.operations(model), by: who, isBulk: isBulk)
-        request.saveID = saveID
-        let asked = request
+        let request = SaveRequest(operations: plan.operations(model), by: who, isBulk: isBulk)
         return try await saveWaiting(size: request.size) { engine in
             try engine.check(plan)
-            return asked
+            return request
         }
     }
 }

@@ -86,7 +86,7 @@ package struct SaveDescription: Hashable, Sendable {
     /// Refuses a note that other nodes would refuse.
     ///
     /// - Throws: ``CoordinatorError`` (`malformed`).
-    func check() throws {
+    package func check() throws {
         guard let note, note.isEmpty || note.utf8.count > Transaction.Bounds.noteBytes else {
             return
         }

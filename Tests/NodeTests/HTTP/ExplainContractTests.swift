@@ -117,8 +117,17 @@ struct ExplainContractTests {
                 let now = try await node.ask("GET", path(uri))
                 #expect(now["values.phone"]?.string == "theirs", "\(now.text)")
             }
+            // Asked for again it has nothing left to do, and what is wrong in it is told all the same.
+            let again = try await node.ask("POST", "/v1/saves/\(dot)/undo")
+            #expect(again["count"]?.integer == 0 && again["transaction"] == .null, "\(again.text)")
             for wrong in [
-                #"{"policy": "error"}"#, #"{"entity": "Contact"}"#,
+                #"{"saveID": "x"}"#, #"{"author": 1}"#, #"{"note": ""}"#, #"{"dryRun": "x"}"#,
+            ] {
+                let refused = try await node.ask("POST", "/v1/saves/\(dot)/undo", wrong)
+                #expect(refused.status == 400, "\(wrong): \(refused.text)")
+            }
+            for wrong in [
+                #"{"policy": "overwrite", "note": ""}"#, #"{"policy": "error"}"#, #"{"entity": "Contact"}"#,
                 #"{"policy": "overwrite", "where": "name == 'x'"}"#,
                 #"{"policy": "overwrite", "entity": "Kontact"}"#,
                 #"{"policy": "overwrite", "kind": "nonsense"}"#,

@@ -27,6 +27,7 @@ extension ConflictsResource {
         let who = SaveDescription(
             author: try fields.string("author"), contextName: try fields.string("context"),
             note: try fields.string("note"))
+        try who.check()
         let choice = try Choice(fields, services)
         let isDryRun = try fields.boolean("dryRun")
         let (seen, tried) = try await services.read { reader in

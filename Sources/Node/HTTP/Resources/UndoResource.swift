@@ -18,27 +18,23 @@ struct UndoResource: Sendable {
             ? JSONValue.object(JSONObject())
             : try request.json(maximumBytes: services.maximumBodyBytes)
         let fields = try JSONFields(
-            json, allowed: ["dryRun", "force", "bulk", "author", "context", "note", "saveID"])
+            json, allowed: ["dryRun", "force", "bulk", "author", "context", "note"])
         let force = try fields.boolean("force")
         let isBulk = try fields.boolean("bulk")
-        let saveID = try fields.string("saveID")
-        // Asked for again it has nothing left to undo; its first answer says what it did.
-        if let saveID {
-            let done = try await services.read { try $0.savedAnswer(saveID) }
-            if let done { return try await answer(UndoPlan(), done) }
-        }
+        let isDryRun = try fields.boolean("dryRun")
+        let who = SaveDescription(
+            author: try fields.string("author"), contextName: try fields.string("context"),
+            note: try fields.string("note"))
+        try who.check()
         let plan = try await services.read { reader in
             try reader.undoing(
                 try reader.saves(named: name), force: force,
                 limit: isBulk ? Self.mostOfBulk : SaveRequest.Bounds.operations)
         }
         var save: SaveResult?
-        if try !fields.boolean("dryRun"), !plan.restored.isEmpty {
-            let who = SaveDescription(
-                author: try fields.string("author"), contextName: try fields.string("context"),
-                note: try fields.string("note"))
+        if !isDryRun, !plan.restored.isEmpty {
             save = try await services.backend.saving {
-                try await $0.undo(plan, by: who, saveID: saveID, isBulk: isBulk)
+                try await $0.undo(plan, by: who, isBulk: isBulk)
             }
         }
         return try await answer(plan, save)
