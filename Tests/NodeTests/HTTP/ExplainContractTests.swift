@@ -127,7 +127,8 @@ struct ExplainContractTests {
                 #expect(refused.status == 400, "\(wrong): \(refused.text)")
             }
             for wrong in [
-                #"{"policy": "overwrite", "note": ""}"#, #"{"policy": "error"}"#, #"{"entity": "Contact"}"#,
+                #"{"policy": "overwrite", "note": ""}"#, #"{"policy": "error"}"#,
+                #"{"entity": "Contact"}"#,
                 #"{"policy": "overwrite", "where": "name == 'x'"}"#,
                 #"{"policy": "overwrite", "entity": "Kontact"}"#,
                 #"{"policy": "overwrite", "kind": "nonsense"}"#,
